@@ -184,8 +184,8 @@ void prefix_lookup(benchmark::State& state) {
   state.counters["pages"] = static_cast<double>(pools.figures().cached_bytes / layout.page_bytes());
 }
 
-// Measures copying records, as files hold them, out of a cache or into one. Arguments (state.range): KV type; 1: into the cache, 0: out of
-// the cache.
+// Measures copying records, in the form that files have, out of a cache or into one. Arguments (state.range): KV type; 1: into the cache,
+// 0: out of the cache.
 void records(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   constexpr std::uint64_t kTokens = 2048;

@@ -1,4 +1,4 @@
-// tessera_adapter: loading, what an adapter says of itself, and the sessions and conversations that use it.
+// tessera_adapter: loading an adapter, its properties, and the sessions and conversations that use it.
 #include "adapter.hpp"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// The body of a function of the C ABI: call() runs it, and turns whatever it throws into a code and an error object.
+// call() runs the body of a function of the C ABI, and turns every exception of the body into a code and an error
+// object.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace tessera::c {
 
-// An error on its way to call().
+// Carries an error to call(), as an exception.
 struct Failure {
   Error error;
 };
@@ -33,10 +34,11 @@ inline void must(Status status) {
   if (!status) fail(status.error());
 }
 
-// Gives the exception that is being handled to the caller: returns its code, and makes *error, if the caller wants it.
+// Reports the exception that is being handled: returns its code, and makes *error unless `error` is NULL.
 std::int32_t report_current_exception(tessera_error** error) noexcept;
 
-// Runs the body of a function. It may throw a Failure and whatever the standard library throws.
+// Runs the body of a function, and returns its code. The body may throw a Failure or any exception of the standard
+// library.
 template <class Body>
 std::int32_t call(tessera_error** error, Body&& body) noexcept {
   if (error != nullptr) *error = nullptr;
@@ -50,7 +52,7 @@ std::int32_t call(tessera_error** error, Body&& body) noexcept {
 
 [[noreturn]] void fail_handle(Kind wanted, const void* handle, Kind found, std::string_view parameter);
 
-// Returns the handle of a parameter. Error: invalid_argument, it is NULL or of another kind.
+// Returns the handle of a parameter. Error: invalid_argument, the handle is NULL or of another kind.
 template <class T>
 T& need(T* handle, std::string_view parameter) {
   if (handle == nullptr) fail_handle(std::remove_const_t<T>::kKind, handle, Kind::freed, parameter);
@@ -59,13 +61,13 @@ T& need(T* handle, std::string_view parameter) {
   }
   return *handle;
 }
-// Returns the handle of a parameter that may be NULL, or nullptr.
+// Returns the handle of a parameter that may be NULL; nullptr for NULL.
 template <class T>
 T* need_or_null(T* handle, std::string_view parameter) {
   return handle == nullptr ? nullptr : &need(handle, parameter);
 }
 
-// Returns a parameter that takes a result, set to 0. Error: invalid_argument, it is NULL.
+// Sets an out parameter to 0 and returns it. Error: invalid_argument, the parameter is NULL.
 template <class T>
 T& out(T* parameter, std::string_view name) {
   if (parameter == nullptr)
@@ -73,13 +75,13 @@ T& out(T* parameter, std::string_view name) {
   *parameter = T{};
   return *parameter;
 }
-// Sets a parameter to 0 where a later one may be NULL: out parameters are set when a call begins.
+// Sets an out parameter, which may be NULL, to 0. Every call begins by setting its out parameters.
 template <class T>
 void clear(T* parameter) noexcept {
   if (parameter != nullptr) *parameter = T{};
 }
 
-// Returns a text or a list of a caller. Error: invalid_argument, NULL with a size above 0.
+// Returns the text or list that a caller passed. Error: invalid_argument, `data` is NULL and `size` above 0.
 template <class T>
 std::span<const T> list(const T* data, std::size_t size, std::string_view name) {
   if (data == nullptr && size != 0) {

@@ -1,4 +1,4 @@
-// tessera_engine: loading, planning, and what an engine knows of itself.
+// tessera_engine: loading, planning, and properties of an engine.
 #include "engine.hpp"
 
 #include <string>
@@ -47,7 +47,7 @@ void EngineState::check_tokens(std::span<const Token> tokens, std::string_view p
 
 namespace {
 
-// The caller's options as the library takes them. They refer to nothing of the caller's but the callbacks.
+// Returns the caller's options as EngineOptions. Only callbacks and `user` still refer to the caller's memory.
 EngineOptions options_of(const tessera_engine_options& given, const SharedDrop& drop) {
   EngineOptions options;
   read_engine_options(given.json, given.json_size, options);

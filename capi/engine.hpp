@@ -1,4 +1,4 @@
-// The engine's handle, and the vocabulary and grammars that its handle keeps.
+// The engine's handle, with the vocabulary and the grammars that it keeps.
 #pragma once
 
 #include <memory>
@@ -13,17 +13,17 @@
 
 namespace tessera::c {
 
-// Shared by the engine's handle and all handles that were made from it.
+// An engine and its grammars. The engine's handle and all handles made from the engine share one state.
 class EngineState {
  public:
   explicit EngineState(Engine of) noexcept : engine(std::move(of)) {}
   const Engine engine;
 
-  // Returns the compiled grammar of a source: from the engine's cache, or new. Any thread.
+  // Returns the compiled grammar of a source, from the engine's cache or compiled now. Any thread.
   [[nodiscard]] CompiledGrammar grammar(const GrammarSource& source);
   [[nodiscard]] CompiledGrammar compile(const Grammar& grammar);
 
-  // Errors: invalid_argument, a token is not in the vocabulary; the place is the parameter, or the key and the index.
+  // Check that tokens are in the vocabulary. Error: invalid_argument, at `place` (a parameter, or a key and an index).
   void check_token(Token token, std::string_view place) const;
   void check_tokens(std::span<const Token> tokens, std::string_view place) const;
 

@@ -1,4 +1,4 @@
-// Error objects, and what turns exceptions into them.
+// Error objects, and their making from exceptions.
 #include <array>
 #include <cstring>
 #include <exception>
@@ -11,7 +11,8 @@
 #include "call.hpp"
 #include "values/words.hpp"
 
-// One block: the struct, then the three texts. Trivial, so that the errors for want of memory need no constructor.
+// An error: one allocation that holds the struct, then the three texts. Trivial, so that the errors for lack of memory
+// need no constructor.
 struct tessera_error {
   static constexpr tessera::c::Kind kKind = tessera::c::Kind::error;
   tessera::c::Kind kind;
@@ -45,7 +46,8 @@ TESSERA_SAME_CODE(BUSY, busy);
 TESSERA_SAME_CODE(TOO_LATE, too_late);
 #undef TESSERA_SAME_CODE
 
-// The error of a code for which there was no memory. A table of constants: tessera_error_free() leaves them alone.
+// The errors of all codes for the case that memory is lacking. These are constants, which tessera_error_free() does not
+// free.
 constexpr const char* kNoTexts = "out of memory, also for the message of this error";
 constexpr std::size_t kCodes = TESSERA_TOO_LATE + 1;
 constexpr auto make_errors_without_texts() {
@@ -60,12 +62,12 @@ bool is_constant(const tessera_error* error) noexcept {
   return error >= errors_without_texts.data() && error < errors_without_texts.data() + kCodes;
 }
 
-// A path, a key or a text of a caller may be of any length. An error shows the ends of a long one: the middle of a path
-// says least.
+// Shortens a long path, key or text of a caller: an error shows its beginning and its end, because the middle says
+// least.
 constexpr std::size_t kLongestPlace = 512, kLongestMessage = 4096;
 void cut_middle(std::string& text, std::size_t most) {
   if (text.size() <= most) return;
-  const auto is_inside = [&](std::size_t at) { return at < text.size() && (text[at] & 0xC0) == 0x80; };  // a character
+  const auto is_inside = [&](std::size_t at) { return at < text.size() && (text[at] & 0xC0) == 0x80; };  // in a character
   std::size_t head = most / 2, tail = text.size() - most / 2;
   while (head > 0 && is_inside(head)) --head;
   while (is_inside(tail)) ++tail;

@@ -1,4 +1,4 @@
-// tessera_generation: what a session writes, piece by piece.
+// tessera_generation: the text that a session generates, piece by piece.
 #include "generation.hpp"
 
 #include <array>
@@ -24,7 +24,7 @@ struct tessera_generation : tessera::c::Tagged<tessera::c::Kind::generation> {
     end();
     --session->generations;
   }
-  // Takes session and sampler for this generation alone. Error: invalid_state, another one has the sampler.
+  // Reserves session and sampler for this generation. Error: invalid_state, another generation has the sampler.
   void begin() {
     for (const void* nobody = nullptr; !sampler->generation.compare_exchange_strong(nobody, this); nobody = nullptr)
       static_cast<void>(sampler->change());
@@ -38,9 +38,9 @@ struct tessera_generation : tessera::c::Tagged<tessera::c::Kind::generation> {
   }
   tessera::c::SessionStatePtr session;
   tessera::c::SamplerStatePtr sampler;
-  tessera::Generation generation;  // before its session and sampler
+  tessera::Generation generation;  // destroyed before its session and sampler
   tessera_piece piece;
-  tessera::Error error;  // why it has ended; empty: it goes on, or has ended well
+  tessera::Error error;  // the error that ended the generation; empty: it goes on, or ended without an error
 };
 
 namespace tessera::c {
@@ -159,7 +159,7 @@ int32_t tessera_session_generate(tessera_session* session, tessera_sampler* samp
     auto handle = std::make_unique<tessera_generation>(state, with);
     handle->begin();
     handle->generation = of.generate(with->sampler, how);
-    // A generation that could not begin has its error as its only result: the caller gets the error here.
+    // A generation that could not begin has its error as its only result. The error is returned to the caller here.
     if (handle->generation.finish_reason() == tessera::FinishReason::error) {
       if (auto refused = handle->generation.next()) must(*std::move(refused));
     }

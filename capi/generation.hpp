@@ -1,4 +1,4 @@
-// Options of a generation as JSON, which generations and requests have.
+// The JSON keys of a generation's options, which generations and requests share.
 #pragma once
 
 #include <tessera/generation.hpp>
@@ -7,7 +7,7 @@
 
 namespace tessera::c {
 
-// Options has a member generate.
+// Returns the keys of GenerateOptions.
 [[nodiscard]] std::span<const Key<GenerateOptions>> generate_keys();
 void read_speculate(const Value& value, SpeculateOptions& to);
 

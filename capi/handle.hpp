@@ -1,5 +1,5 @@
-// Handles of the C ABI: objects that begin with a tag of their kind, so that NULL and a handle of another kind are
-// errors.
+// Handles of the C ABI: objects that begin with a tag of their kind, so that NULL and handles of a wrong kind are
+// recognised as errors.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ enum class Kind : std::uint32_t {
   adapter
 };
 
-// Returns the name of a kind in C ("tessera_engine"), or "no handle of this library" for a number that is no kind.
+// Returns the C name of a kind ("tessera_engine"), or "no handle of this library" for a number that is not a kind.
 [[nodiscard]] std::string_view to_string(Kind kind) noexcept;
 
 template <Kind K>
@@ -45,13 +45,13 @@ struct Tagged {
   ~Tagged() { kind = Kind::freed; }
 };
 
-// Returns the handle, or nullptr if it is NULL or of another kind.
+// Returns the handle; nullptr if the handle is NULL or of another kind.
 template <class T>
 [[nodiscard]] T* is_a(T* handle) noexcept {
   return handle != nullptr && handle->kind == std::remove_const_t<T>::kKind ? handle : nullptr;
 }
 
-// Ends a handle's life. NULL and a handle of another kind are left alone.
+// Destroys a handle. Does nothing for NULL and for a handle of another kind.
 template <class T>
 void free_handle(T* handle) noexcept {
   if (is_a(handle) != nullptr) delete handle;

@@ -36,8 +36,8 @@ class HostSource final : public ByteSource {
   SharedDrop drop_;
 };
 
-// Hands tasks to the host, and sees to it that each runs exactly once whatever the host does: a task that it left out
-// runs here.
+// Hands tasks to the host's threads, and makes sure that each task runs exactly once. Tasks that the host has left out
+// run on the calling thread.
 class HostExecutor final : public Executor {
  public:
   HostExecutor(const tessera_engine_options& given, SharedDrop drop) noexcept
@@ -53,7 +53,7 @@ class HostExecutor final : public Executor {
       claimed_.reset(new (std::nothrow) std::atomic<bool>[n]);
       capacity_ = claimed_ != nullptr ? n : 0;
     }
-    if (capacity_ < n) {  // no memory for the marks
+    if (capacity_ < n) {  // the array of marks could not be allocated
       for (std::size_t i = 0; i < n; ++i) task(context, i);
       return;
     }

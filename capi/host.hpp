@@ -1,4 +1,4 @@
-// A ByteSource and an Executor for the library, made of the functions that a host gives in C.
+// Makes a ByteSource and an Executor for the library from the functions that a host passes in C.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,10 @@
 
 namespace tessera::c {
 
-// The host's source. `drop` was taken from `given`. Errors: invalid_argument, there is no read().
+// Returns a source that reads by the host's functions. `drop` is the one of `given`. Error: invalid_argument, `given`
+// has no read().
 [[nodiscard]] std::shared_ptr<ByteSource> host_source(const tessera_source& given, SharedDrop drop);
-// The host's threads.
+// Returns an executor that runs tasks on the host's threads.
 [[nodiscard]] std::shared_ptr<Executor> host_executor(const tessera_engine_options& given, SharedDrop drop);
 
 }  // namespace tessera::c

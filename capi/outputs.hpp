@@ -1,4 +1,4 @@
-// The handle of results: of rows of sessions, or of texts.
+// The handle of results: outputs of sessions' rows, or embeddings of texts.
 #pragma once
 
 #include <cstddef>

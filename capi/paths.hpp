@@ -1,4 +1,4 @@
-// A caller's path: UTF-8 bytes.
+// Paths that callers pass, in UTF-8.
 #pragma once
 
 #include <filesystem>

@@ -23,7 +23,7 @@ namespace tessera::c {
 
 namespace {
 
-// Gives the reader a piece, or the error that the request has failed with, or nothing.
+// Passes a piece to the reader. Without a piece, throws the error of a failed request, or returns NULL.
 const tessera_piece* read(tessera_request& request, std::optional<RequestPiece> piece) {
   if (piece) return request.piece.set(std::move(piece->piece), piece->sample);
   if (request.handle.state() == RequestState::ended) must(request.handle.status());
@@ -67,8 +67,8 @@ int32_t tessera_scheduler_submit(tessera_scheduler* scheduler, const int32_t* to
         const InCallback scope;
         on_ready(user);
       };
-    // The scheduler keeps a session that it refuses: so it gets a fork, and the session is emptied when the request is
-    // there.
+    // If the scheduler refuses the request, the caller keeps the session. So the scheduler gets a fork, and the
+    // caller's session is emptied only after the request was accepted.
     if (from != nullptr) {
       if (json.find("session") != nullptr)
         fail(ErrorCode::invalid_argument, "is for a new session, and a session was passed", "session");
@@ -145,7 +145,7 @@ int32_t tessera_request_take_session(tessera_request* request, size_t sample, te
                ", counted from 0",
            "sample");
     }
-    auto state = std::make_shared<SessionState>(of.engine, tessera::Session());  // first what may fail
+    auto state = std::make_shared<SessionState>(of.engine, tessera::Session());  // made before taking: it may fail
     auto handle = std::make_unique<tessera_session>(state);
     auto taken = of.handle.take_session(static_cast<std::uint32_t>(sample));
     if (!taken) {

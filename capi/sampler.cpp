@@ -1,4 +1,4 @@
-// tessera_sampler: made of JSON, a grammar and a stage of the host; and drawing by hand.
+// tessera_sampler: made from JSON, a grammar or a host's stage; and draws outside of a generation.
 #include "sampler.hpp"
 
 #include <string>
@@ -12,7 +12,7 @@ namespace tessera::c {
 
 namespace {
 
-// A stage that the host computes. Copies of a sampler share the host's `user`.
+// A stage that the host computes. All copies of the sampler share the host's `user`.
 struct HostStage {
   static constexpr std::string_view kName = "the host's stage";
   int32_t (*stage)(void*, const int32_t*, float*, size_t);
@@ -74,7 +74,7 @@ int32_t tessera_sampler_begin(tessera_sampler* sampler, const int32_t* tokens, s
     tessera::Sampler& of = state.change();
     for (std::size_t i = 0; i < follows.size(); ++i) {
       if (follows[i] != -1)
-        state.engine->check_token(follows[i], "tokens[" + std::to_string(i) + "]");  // -1: an embedding
+        state.engine->check_token(follows[i], "tokens[" + std::to_string(i) + "]");  // -1 stands for an embedding
     }
     must(of.begin_text(follows));
     of.begin_answer(position);

@@ -19,10 +19,12 @@ struct SamplerState {
   SamplerState(EngineStatePtr of, Sampler with) noexcept : engine(std::move(of)), sampler(std::move(with)) {}
   EngineStatePtr engine;
   Sampler sampler;
-  // The generation that draws with the sampler and has not ended: its stages remember that generation's tokens alone.
+  // The generation that draws with the sampler and has not ended. The sampler's stages remember only this generation's
+  // tokens.
   std::atomic<const void*> generation = nullptr;
 
-  // Returns the sampler for a call that changes it. Error: invalid_state, a generation with it has not ended.
+  // Returns the sampler for a call that changes it. Error: invalid_state, a generation that uses the sampler has not
+  // ended.
   [[nodiscard]] Sampler& change() {
     if (generation == nullptr) return sampler;
     fail(ErrorCode::invalid_state,
@@ -32,9 +34,9 @@ struct SamplerState {
 };
 using SamplerStatePtr = std::shared_ptr<SamplerState>;
 
-// Stages in front of those that the JSON names.
+// Adds stages that run before the stages of the JSON.
 using FirstStages = std::function<void(sampling::Chain&)>;
-// Makes a sampler of {"temperature": 0.8, ...}. Errors: those of the keys and of the chain.
+// Makes a sampler from {"temperature": 0.8, ...}. Errors: those of the keys and of the chain.
 [[nodiscard]] Sampler read_sampler(EngineState& engine, const Value& value, const FirstStages& first = {});
 
 }  // namespace tessera::c

@@ -1,4 +1,4 @@
-// tessera_scheduler: many requests on one engine, driven by a thread of its own or by the host.
+// tessera_scheduler: serves many requests on one engine. A thread of the scheduler or the host drives it.
 #include "scheduler.hpp"
 
 #include <limits>

@@ -17,26 +17,27 @@ struct tessera_scheduler : tessera::c::Tagged<tessera::c::Kind::scheduler> {
       : engine(std::move(of)), scheduler(std::move(with)) {}
   tessera::c::EngineStatePtr engine;
   tessera::Scheduler scheduler;
-  std::optional<tessera::Driver> driver;  // ends before the scheduler
+  std::optional<tessera::Driver> driver;  // destroyed before the scheduler
 };
 
 namespace tessera::c {
 
-// The scope in which a scheduler's callback of the host runs on this thread.
+// Marks this thread, while the object lives, as running a callback of the host for a scheduler.
 class InCallback {
  public:
   InCallback() noexcept { ++depth_; }
   ~InCallback() { --depth_; }
   InCallback(const InCallback&) = delete;
   InCallback& operator=(const InCallback&) = delete;
-  // Refuses a function that would wait for the step whose callback this is. Error: invalid_state.
+  // Refuses `function` in a callback, because the function would wait for the step that runs the callback. Error:
+  // invalid_state.
   static void refuse(std::string_view function);
 
  private:
   static thread_local int depth_;
 };
 
-// Reads a request of {"max_tokens": ..., "sampler": {...}, ...}.
+// Reads a request from {"max_tokens": ..., "sampler": {...}, ...}.
 [[nodiscard]] Request read_request(EngineState& engine, const Value& value);
 
 }  // namespace tessera::c

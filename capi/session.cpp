@@ -1,4 +1,4 @@
-// tessera_session: making one, appending to it, reading it, and changing its tokens.
+// tessera_session: making a session, appending to it, reading it, and changing its tokens.
 #include "session.hpp"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ AppendOptions options_of(const tessera_append_options& given) {
   return options;
 }
 
-// Refuses more tokens than any context of the session has room for, before one is read: such a count is often a
-// mistake, and the tokens are not there.
+// Refuses a count that no context of the session can hold, before any token is read. Such a count is often a mistake,
+// and the memory behind the pointer may be shorter.
 void check_room(const Session& session, std::size_t count) {
   if (count <= session.context()) return;
   fail(ErrorCode::cache_full,

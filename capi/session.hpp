@@ -1,4 +1,4 @@
-// The session's handle. Its state is shared with what uses the session, so that handles may be freed in any order.
+// The session's handle. All objects that use the session share its state, so handles may be freed in any order.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@ struct SessionState {
   SessionState(EngineStatePtr of, Session with) noexcept : engine(std::move(of)), session(std::move(with)) {}
   EngineStatePtr engine;
   Session session;
-  // Logits of the last append, a view into `session`, if no other call has changed the session since.
+  // Logits of the last append, as a view into `session`. Set until another call changes the session.
   Logits rows = {};
   bool has_rows = false;
-  std::size_t generations = 0;                    // handles of generations, which refer to `session`
-  std::atomic<const void*> generation = nullptr;  // the one that has not ended
-  bool is_given = false;                          // to a scheduler: `session` is an empty handle
+  std::size_t generations = 0;                    // number of generation handles that refer to `session`
+  std::atomic<const void*> generation = nullptr;  // the generation that has not ended; nullptr: none
+  bool is_given = false;                          // true: a scheduler has the tokens, and `session` is empty
 
-  // Returns the session for a call that reads it. Error: invalid_state, a scheduler has what it had.
+  // Returns the session for a call that reads it. Error: invalid_state, the session was given to a scheduler.
   [[nodiscard]] const Session& read() const {
     if (!is_given) return session;
     fail(ErrorCode::invalid_state,
@@ -30,7 +30,7 @@ struct SessionState {
          "request was submitted with \"keep_session\": true",
          "session");
   }
-  // Returns the session for a call that changes it. Errors: as read(); invalid_state, a generation has not ended.
+  // Returns the session for a call that changes it. Errors: those of read(); invalid_state, a generation has not ended.
   [[nodiscard]] Session& change() {
     static_cast<void>(read());
     if (generation != nullptr) {

@@ -1,5 +1,5 @@
-// Copies of sessions: in memory, in files, in what a host keeps; and the proof that a session is what the model would
-// compute.
+// Copies of sessions (in memory, in files, in a host's storage), and the check that a session has the keys and values
+// that the model would compute.
 #include <string>
 
 #include "host.hpp"

@@ -141,7 +141,7 @@ Status CudaBackend::keep_rows(std::span<const Act> acts) {
   const Device::Scope scope(*device_);
   rows_.keep();
   votes_.stop();
-  many_rows_.forget();  // the converted rows were those of all rows
+  many_rows_.forget();  // the converted rows are those of all rows, which are no longer the present rows
   const auto compact = [&](float* data, std::size_t columns) {
     return launch(kernels_.compact_rows, {.x = static_cast<std::uint32_t>((columns + kRowThreads - 1) / kRowThreads)},
                   kRowThreads, 0,

@@ -158,7 +158,7 @@ class CudaBackend final : public backend::Backend {
   LowRankChanges low_rank_;
   VoteCounter votes_;
   const backend::SampleRow* draws_ = nullptr;  // StepTables::draws on the device
-  StepArena::Table<SampleResult> drawn_ = {};  // a result for each of them
+  StepArena::Table<SampleResult> drawn_ = {};  // [draws]: the drawn tokens
 };
 
 }  // namespace tessera::cuda

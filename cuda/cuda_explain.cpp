@@ -28,7 +28,7 @@ std::vector<backend::Explanation> CudaBackend::explain() const {
   const auto add = [&](Operation operation, std::string kernel, DType dtype = DType::f32) {
     lines.push_back({.operation = operation, .kernel = std::move(kernel), .family = kFamily, .dtype = dtype});
   };
-  std::vector<DType> types;  // formats of the weights, in the order of the first matrix of each
+  std::vector<DType> types;  // formats of the weights, each once, in the order in which they first occur
   for (const MatrixShape& shape : weights_.shapes()) {
     if (std::find(types.begin(), types.end(), shape.dtype) == types.end()) types.push_back(shape.dtype);
   }

@@ -1,4 +1,4 @@
-// The CUDA backend's beginning: opens the device, and reserves and divides its memory.
+// Opens the CUDA backend's device, and reserves and divides the backend's memory.
 #include <algorithm>
 
 #include "core/error.hpp"

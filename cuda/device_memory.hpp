@@ -1,7 +1,7 @@
-// A device's memory for KV pages. Addresses are addresses of the device. Bytes go in and out through page-locked buffers on a stream of its
-// own, so that moving the pages of one session does not wait for the steps of other sessions. (Giving memory back may wait: cuMemFree
-// does.) The two streams need no order between them: a session's pages are used by kernels only inside a step, and Backend::end() waits for
-// the step.
+// A device's memory for KV pages. Addresses are device addresses. Bytes go in and out through page-locked buffers, on a separate stream, so
+// that moving the pages of one session does not wait for the steps of other sessions. Exception: freeing memory may wait, because
+// cuMemFree does. The two streams need no order between them: kernels use a session's pages only inside a step, and Backend::end() waits
+// for the step.
 #pragma once
 
 #include <mutex>
@@ -28,7 +28,7 @@ class DeviceMemory final : public Memory {
   [[nodiscard]] bool copy(std::span<const Transfer> parts) noexcept override;
   [[nodiscard]] bool fill(void* at, unsigned char byte, std::size_t bytes) noexcept override;
 
-  // Bytes of page-locked memory that each object has.
+  // Bytes of page-locked memory in each DeviceMemory.
   static constexpr std::size_t kHostBytes = 2 * (std::size_t{1} << 20);
 
  private:

@@ -16,7 +16,7 @@ inline constexpr std::array<std::string_view, kDeviceForms> kFormNames = {
     "block32_5_min", "block32_8", "block256_4", "block256_5", "block256_6", "open", "open_min"};
 inline constexpr std::array<DType, 7> kKvTypes = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::fp8, DType::int4, DType::k8v4};
 inline constexpr std::array<std::string_view, 7> kKvNames = {"f32", "f16", "bf16", "int8", "fp8", "int4", "k8v4"};
-// Returns whether the KV type can hold keys whose last numbers are the values: those without a scale.
+// Returns whether pages of the KV type can hold latents, where the last numbers of a key are its value. Types with a scale cannot.
 [[nodiscard]] constexpr bool holds_latents(DType type) noexcept { return type == DType::f32 || type == DType::f16 || type == DType::bf16; }
 inline constexpr std::array<std::uint32_t, 4> kFewRows = {1, 2, 4, 8};  // for each linear_few kernel: the rows that it multiplies at once
 inline constexpr std::array<std::uint32_t, 2> kSlotRows = {1, 4};        // the same for each linear_slots kernel
@@ -59,13 +59,13 @@ struct KernelTable {
   struct Form {
     std::array<Kernel, kFewRows.size()> few;
     Kernel unpack_rows;
-    Kernel unpack_half;  // quantised forms only
+    Kernel unpack_half;  // exists only for quantised forms
     std::array<Kernel, kSlotRows.size()> slots;
   };
   struct Kv {
     Kernel append, rope_append, move;
     Kernel count_votes;
-    Kernel latent_append;  // types that hold latents only
+    Kernel latent_append;  // exists only for types that hold latents
     Kernel attend[std::size(kHeadClasses)][std::size(kQueryClasses)];
   };
 

@@ -1,6 +1,6 @@
-// Memory for the tables that a step uploads. The host fills them one after another, and the device reads them at the same offsets of its
-// own memory. reset() begins a new step, after the device has finished the last one. If a step needs more than there is room for, the arena
-// adds a block, which it keeps.
+// Memory for the tables that a step uploads. The host fills the tables one after another, and the device reads them at the same offsets of
+// its own memory. reset() begins a new step; the device must have finished the last one. If a step needs more memory than the arena has,
+// the arena adds a block and keeps it.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class StepArena {
     if (!values.empty()) std::memcpy(table.host, values.data(), values.size_bytes());
     return table.device;
   }
-  // Starts copying to the device what was added since the last flush().
+  // Starts the copy to the device of all tables added since the last flush().
   Status flush();
 
   // Returns the bytes that a table of n bytes takes in the arena.

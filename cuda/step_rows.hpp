@@ -1,6 +1,6 @@
-// The rows of a step on the device: what begin() uploads of them, and which rows operations work on now. These are at first all rows; after
-// keep() the wanted rows; after select() the rows of a selection. (The lists of values by row stay those of the kept rows then: operations
-// behind select() read none, unless the selection has all rows.)
+// The rows of a step on the device: the tables that begin() uploads, and the present rows, on which operations work. The present rows are
+// at first all rows, after keep() the wanted rows, and after select() the rows of a selection. select() leaves the lists of values by row
+// as keep() left them: operations after select() read none of them, unless the selection has all rows.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,7 @@ struct KvSet {
 
 class StepRows {
  public:
-  // Takes the buffer for the embeddings that rows have of their own. take(bytes) returns memory of the device.
+  // Allocates the buffer for the embeddings that rows have of their own. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     embedding_dim_ = shape.columns[static_cast<std::size_t>(backend::Act::x)];
@@ -88,12 +88,12 @@ class StepRows {
   [[nodiscard]] const float* embeddings() const noexcept { return embeddings_; }
   [[nodiscard]] const std::uint32_t* wanted_on_device() const noexcept { return wanted_list_; }
 
-  // The step as the host has it.
+  // The step in the host's memory.
   [[nodiscard]] std::span<const backend::RowTable> rows() const noexcept { return rows_; }
   [[nodiscard]] std::span<const std::uint32_t> every_row() const noexcept { return every_row_; }  // 0, 1, 2, ...
   [[nodiscard]] std::span<const std::uint32_t> wanted() const noexcept { return wanted_; }
   [[nodiscard]] std::span<const KvView> sequences() const noexcept { return sequences_; }
-  // Returns whether some rows are not wanted.
+  // Returns whether the wanted rows are fewer than all rows.
   [[nodiscard]] bool drops_rows() const noexcept { return wanted_.size() != rows_.size(); }
   // Returns `sequence`, or kNoSequence if it belongs to another set.
   [[nodiscard]] std::uint32_t sequence_in(const KvSet& set, std::uint32_t sequence) const noexcept {

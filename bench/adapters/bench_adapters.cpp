@@ -1,6 +1,6 @@
-// bench_adapters MODEL.gguf [RANK [KIND [ADAPTERS]]]: what adapters cost. Makes random adapters of the rank (16) for matrices of the layers
-// (KIND: all of them, or attention's alone), and computes the same tokens with and without them, by turns. Prints medians, and the median
-// of the ratios: tokens a second with adapters, to those without.
+// bench_adapters MODEL.gguf [RANK [KIND [ADAPTERS]]]: measures the cost of adapters. Makes random adapters of the rank (default 16) for
+// matrices of the layers (KIND: all of them, or only those of attention), and computes the same tokens with and without them, by turns.
+// Prints the medians of both rates, and the median of the ratios (tokens a second with adapters, divided by tokens a second without).
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -77,8 +77,8 @@ double median(std::vector<double> values) {
 
 struct Case {
   std::string name;
-  std::size_t sequences, prompt;  // tokens a step of each sequence; prompt 0: 1, after 64 others
-  std::vector<std::vector<AdapterUse>> adapters;  // of each sequence
+  std::size_t sequences, prompt;  // prompt: tokens of the measured prompt; 0: decode steps, after 64 tokens of each sequence
+  std::vector<std::vector<AdapterUse>> adapters;  // [sequences]
 };
 
 class Bench {

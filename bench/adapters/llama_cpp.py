@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares the cost of one adapter in llama.cpp and in tessera: tokens a second with it, to those without.
+"""Compares the cost of one adapter in llama.cpp and in tessera: the ratio of tokens a second with it and without.
 
     llama_cpp.py MODEL.gguf --generate build/release/bin/generate [--rank 16] [--rounds 7] [--tokens 48]
 
-Makes a random adapter of all matrices of the layers (F16), and writes the same number of tokens after the same prompt, by turns: llama.cpp
-without and with the adapter, tessera without and with it. Both use one thread, and the processor's time is measured, which other programs on
-the machine disturb least. Prints medians of the rates and of the ratios. Needs xllamacpp (llama.cpp for Python), gguf and numpy.
+Makes a random adapter for all matrices of the layers (F16). Then llama.cpp without and with the adapter, and tessera without and with
+it, write the same number of tokens after the same prompt, by turns. Both use one thread. The script measures the processor's time,
+which other programs on the machine disturb least, and prints medians of the rates and of the ratios. Needs xllamacpp (llama.cpp for
+Python), gguf and numpy.
 """
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ class Tessera:
 
 
 def rate(engine: LlamaCpp | Tessera, tokens: int, with_adapter: bool) -> float:
-    """Returns tokens a second of the processor's time. The difference of a long and a short text is without the prompt and the loading."""
+    """Returns tokens a second of the processor's time. A short text's time is subtracted, so prompt and loading do not count."""
     return tokens / (engine.seconds(tokens + 8, with_adapter) - engine.seconds(8, with_adapter))
 
 

@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     if (options.outputs / product.panel_outputs * product.panel_bytes != bytes) fail("the builds' panels differ in bytes");
   }
   if (panels == 0) fail(fmt::format("--outputs: a panel has {}", any.panel_outputs));
-  // Each thread has a region of weights of its own, with room behind it that kernels may prefetch.
+  // Each thread has its own region of weights, with room after the region for prefetches beyond its end.
   const std::size_t places = std::max<std::size_t>(1, options.megabytes * 1'000'000 / options.threads / bytes);
   const std::size_t region = places * bytes + (1 << 20);
   std::byte* const all = weights(region * options.threads);

@@ -10,7 +10,7 @@ struct Question {
   const char* family;  // name of the arithmetic family: docs/reference/numerics.md
   const char* form;    // name of the packed form of the weights: cpu/products/packed_layout.hpp
   std::size_t rows, inputs;
-  std::size_t ahead_bytes;  // how many bytes in front of its reads the kernel prefetches (cpu::Ahead)
+  std::size_t ahead_bytes;  // how many bytes beyond its present reads the kernel prefetches (cpu::Ahead)
   bool all_lines;
 };
 

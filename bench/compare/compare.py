@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tessera beside llama.cpp, ik_llama.cpp, OpenVINO and PyTorch: the same shape, the same file, by turns, in one go.
+"""Compares tessera with llama.cpp, ik_llama.cpp, OpenVINO and PyTorch: same shape, same file, by turns, in one run.
 
     python3 bench/compare/compare.py                                        installs the peers under build/compare
     python3 bench/compare/compare.py --formats Q8_0,Q4_0 --turns 5 --modes auto,bf16
@@ -24,7 +24,7 @@ from engines import Tests, Worker, tessera
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PEERS = ("llama.cpp", "ik_llama.cpp", "OpenVINO", "PyTorch")
-DENSE = ("BF16", "F32")  # formats in which the other two are asked
+DENSE = ("BF16", "F32")  # formats in which OpenVINO and PyTorch take part
 log = environment.log
 
 
@@ -63,7 +63,7 @@ def parse() -> argparse.Namespace:
 def pythons(args: argparse.Namespace, wanted: list[str]) -> dict[str, str]:
     given = {"llama.cpp": args.python_llama, "ik_llama.cpp": args.python_ik, "OpenVINO": args.python_openvino,
              "PyTorch": args.python_torch, "gguf": args.python_gguf}
-    writers = ["gguf"] if "llama.cpp" in wanted else []  # and llama.cpp's quantiser
+    writers = ["gguf"] if "llama.cpp" in wanted else []  # llama.cpp's files come from gguf and llama.cpp's quantiser
     needed = [name for name in [*writers, *wanted] if not given[name]]
     if needed:
         common = str(args.venv / "bin/python") if args.venv else environment.prepare(args.folder, needed)
@@ -72,8 +72,8 @@ def pythons(args: argparse.Namespace, wanted: list[str]) -> dict[str, str]:
 
 
 class Models:
-    """Files of the shape in each format, made by llama.cpp's own quantiser from one F16 file, or where llama.cpp is not
-    asked, by tessera-bench."""
+    """Files of the shape in each format. llama.cpp's own quantiser makes them from one F16 file; without llama.cpp, tessera-bench
+    writes them."""
 
     def __init__(self, args: argparse.Namespace, python: dict[str, str], by_llama: bool):
         self.args, self.python, self.by_llama = args, python, by_llama
@@ -85,7 +85,7 @@ class Models:
             subprocess.run(command, check=True)
 
     def path(self, kind: str) -> pathlib.Path:
-        deep = f"-{max(self.args.depth)}" if self.args.depth else ""  # files know different numbers of positions
+        deep = f"-{max(self.args.depth)}" if self.args.depth else ""  # files differ in their number of positions
         return self.args.folder / f"{self.args.shape}{deep}-{kind}.gguf"
 
     def make(self, kind: str) -> str:
@@ -93,7 +93,7 @@ class Models:
         if not path.exists() and not self.by_llama:
             log(f"writing {kind}")
             command = [self.args.bench, "--shape", self.args.shape, "--format", kind, "--write", str(path) + ".part"]
-            if self.args.depth:  # positions that the file says it knows
+            if self.args.depth:  # the tests need a file with enough positions
                 command += ["--depth", str(max(self.args.depth)), "-n", str(max(self.args.decoded, self.args.steps))]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             pathlib.Path(str(path) + ".part").rename(path)
@@ -135,16 +135,16 @@ def start(args: argparse.Namespace, python: dict[str, str], wanted: list[str], k
 
 
 def measure(engines: list[Worker], tests: Tests, turns: int) -> dict[str, dict]:
-    """All turns of a test, then the next test. Who comes first alternates: a change of the machine meets all alike."""
+    """Runs all turns of a test, then the next test. The order of engines alternates, so changes of the machine meet all alike."""
     engines = list(engines)
     results: dict[str, dict] = {}
     for test, request in tests.requests().items():
         taken: list[report.Turn] = []
-        for i in range(turns + 1):  # the first one warms up
+        for i in range(turns + 1):  # the first turn warms up
             one: report.Turn = {}
             environment.progress(f"  {test}: turn {i} of {turns}" if i > 0 else f"  {test}: warming up")
             for engine in engines if i % 2 == 0 else engines[::-1]:
-                time.sleep(0.02)  # threads of the one before that still spin
+                time.sleep(0.02)  # lets the spinning threads of the engine before come to rest
                 try:
                     if figures := engine.measure(test, request):
                         one[engine.name] = figures
@@ -204,7 +204,7 @@ def main() -> None:
             found["versions"].setdefault(engine.name, version(engine, has_amx))
             engine.close()
         models.drop(kind)
-        # After each format, so that a run that is cut short leaves what it has.
+        # Written after each format, so that an interrupted run keeps its results.
         (args.folder / "results.json").write_text(json.dumps(found, indent=1) + "\n")
         (args.folder / "results.md").write_text(report.markdown(found) + "\n")
     print(report.markdown(found))

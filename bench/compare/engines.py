@@ -9,7 +9,7 @@ import tempfile
 
 
 class Tests:
-    """What is measured: prompts, tokens decoded, after how many others too, sequences decoded together."""
+    """The tests: prompts, decoding from an empty context, decoding at depths, and decoding many sequences together."""
 
     def __init__(self, prompts: list[int], decoded: int, depths: list[int], sequences: list[int], steps: int):
         self.prompts, self.decoded, self.depths = prompts, decoded, depths
@@ -25,11 +25,11 @@ class Tests:
 
 
 class Worker:
-    """Answers one request after another (worker.py)."""
+    """An engine in a process of its own, which answers one request after another (worker.py)."""
 
     def __init__(self, name: str, command: list[str], **variables: str):
         self.name = name
-        self.unable: set[str] = set()  # tests that it said it cannot do
+        self.unable: set[str] = set()  # tests that the engine has refused
         self.told = tempfile.TemporaryFile("w+", errors="replace")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.told, text=True,
                                         env=os.environ | variables)
@@ -51,7 +51,7 @@ class Worker:
         return json.loads(line)
 
     def measure(self, test: str, request: dict) -> dict | None:
-        """Its figures: tokens_per_s, and what else it says. None: it cannot do that. RuntimeError: it is gone."""
+        """Returns the engine's figures (tokens_per_s and others); None if it cannot run the test. RuntimeError: the process is gone."""
         if test in self.unable:
             return None
         try:
@@ -76,7 +76,7 @@ class Worker:
 
 def tessera(bench: str, model: str, mode: str, threads: int, isa: str, tests: Tests) -> Worker:
     command = [bench, "-m", model, "--worker", "--threads", str(threads), "--repeat", "1"]
-    command += ["--read-buffer", "256"]  # MiB: for shares of the read bandwidth beside each figure
+    command += ["--read-buffer", "256"]  # MiB, to measure the read bandwidth: each figure then has its share of the bandwidth
     command += ["--numerics", mode] if mode != "auto" else []
     command += ["--isa", isa] if isa != "auto" else []
     lists = [("-p", tests.prompts), ("--depth", tests.depths), ("-b", tests.sequences)]

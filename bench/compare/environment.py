@@ -1,4 +1,4 @@
-"""A virtual environment with the peers: llama.cpp and ik_llama.cpp built here with the machine's own flags, OpenVINO and
+"""A virtual environment with the other engines: llama.cpp and ik_llama.cpp, built here with the machine's own flags, OpenVINO and
 PyTorch."""
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def log(text: str) -> None:
 
 
 def progress(text: str) -> None:
-    """On a terminal, a line that the next one replaces."""
+    """Shows a line that the next call replaces, if standard error is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
@@ -40,8 +40,9 @@ def install_llama(python: str, flags: str) -> bool:
 
 
 def build_ik(python: str, folder: pathlib.Path) -> str:
-    """ik_llama.cpp's libllama.so built with the machine's own flags, from the source in its Python package; that package's
-    own build fails (a file is missing that only its tools need). Empty if it does not build: then the package's AVX2 one."""
+    """Builds ik_llama.cpp's libllama.so with the machine's own flags, from the source in its Python package, and returns the path. (The
+    package's own build fails, because a file is missing that only its tools need.) Returns "" if the build fails; the package's library
+    for AVX2 is measured then."""
     source, build = folder / "ik-source", folder / "ik-build"
     library = build / "src/libllama.so"
     if library.exists():
@@ -69,7 +70,7 @@ def build_ik(python: str, folder: pathlib.Path) -> str:
 
 
 def survives(python: str, folder: pathlib.Path) -> bool:
-    """Whether the build computes a prompt on a small Q8_0 model: AMX ones die on some machines."""
+    """Returns whether the build computes a prompt on a small Q8_0 model. Builds with AMX crash on some machines."""
     plain, small = folder / "tiny-F16.gguf", folder / "tiny-Q8_0.gguf"
     worker = [python, str(HERE / "llama_worker.py"), "--model"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -79,7 +80,7 @@ def survives(python: str, folder: pathlib.Path) -> bool:
 
 
 def prepare(folder: pathlib.Path, wanted: list[str]) -> str:
-    """The environment's Python, with what of `wanted` installs; what is there already is left alone."""
+    """Installs the engines of `wanted` that are missing, and returns the environment's Python. A failed install is only logged."""
     where = folder / "venv"
     if not where.exists():
         venv.create(where, with_pip=True)

@@ -1,4 +1,4 @@
-"""What the workers of llama.cpp and ik_llama.cpp measure, over a context that each makes with its own interface."""
+"""The measurements of the workers of llama.cpp and ik_llama.cpp. Each worker makes the context through its own interface."""
 from __future__ import annotations
 
 import time
@@ -6,29 +6,29 @@ from typing import Protocol
 
 PROMPT = 128  # tokens of each sequence before a batch is measured
 ROOM = 64     # tokens that a sequence can grow after its prompt
-UBATCH = 512  # their own default
+UBATCH = 512  # default of llama.cpp and ik_llama.cpp
 
 
 class Context(Protocol):
-    """Of some sequences with so many positions each."""
+    """A context of some sequences, each with a number of positions."""
 
     def run(self, rows: list[tuple[int, int]], wants_all: bool) -> None:
-        """Computes rows of (sequence, position); logits of all rows or of the last."""
+        """Computes rows of (sequence, position), with logits of all rows or only of the last row."""
 
     def clear(self) -> None: ...
     def share(self, sequence: int) -> None:
-        """The first sequence's tokens are this one's too."""
+        """Copies the first sequence's tokens to `sequence`."""
     def cut(self, sequence: int, tokens: int) -> None: ...
 
 
 class Engine:
-    """A model is loaded by who derives from it, before __init__."""
+    """The tests of an engine. The subclass loads the model before it calls __init__."""
 
     def __init__(self):
         self.single = self.context(1, 4096)
         self.many: dict[int, Context] = {}
         self.deep: dict[int, Context] = {}
-        self.prefill(64)  # warm: pages of the file, threads
+        self.prefill(64)  # warms up: the file's pages, the threads
 
     def context(self, sequences: int, tokens: int) -> Context:
         raise NotImplementedError
@@ -65,7 +65,7 @@ class Engine:
         return sequences * steps / seconds
 
     def decode_at(self, depth: int, steps: int) -> float:
-        """Of one sequence that has `depth` tokens already."""
+        """Returns tokens a second of decoding one sequence that has `depth` tokens already."""
         if depth not in self.deep:
             context = self.deep[depth] = self.context(1, depth + ROOM)
             for start in range(0, depth, UBATCH):
@@ -90,7 +90,7 @@ class Engine:
 
 
 def fill(batch, rows: list[tuple[int, int]], wants_all: bool, vocab: int) -> None:
-    """A llama_batch with made-up tokens."""
+    """Fills a llama_batch with made-up tokens."""
     batch.n_tokens = len(rows)
     for i, (sequence, position) in enumerate(rows):
         batch.token[i] = (7919 * position + 31 * sequence + 1) % vocab

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""tessera-grammar beside llguidance: the same schemas, instances and tokens, one thread each, by turns.
+"""Compares tessera-grammar with llguidance: the same schemas, instances and tokens, one thread each, by turns.
 
     python3 bench/compare/grammar.py FOLDER --vocab MODEL.gguf [MODEL.gguf ...] [--tool build/release/bin/tessera-grammar]
 
-FOLDER has MaskBench files. Needs llguidance, gguf and tokenizers. The first model has a byte-level BPE vocabulary, which cuts
-the instances; of further models the tokens are added. Times are of the thread (CPU), as tessera-grammar's are.
+FOLDER has MaskBench files. Needs llguidance, gguf and tokenizers. The first model must have a byte-level BPE vocabulary, which cuts the
+instances into tokens; the tokens of further models are added. All times are CPU times of the thread, as in tessera-grammar.
 """
 import argparse
 import collections
@@ -24,14 +24,14 @@ CONTROL, BYTE = 3, 6
 
 
 def letters():
-    """GPT-2's: a byte as a letter, the other way round."""
+    """Returns the byte for each letter with which GPT-2's vocabulary spells bytes."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = [byte for byte in range(256) if byte not in plain]
     return {**{chr(byte): byte for byte in plain}, **{chr(256 + i): byte for i, byte in enumerate(rest)}}
 
 
 class Tokens:
-    """What llguidance asks of a tokenizer."""
+    """The tokenizer, in the form that llguidance requires."""
 
     def __init__(self, models):
         self.tokens, self.special_token_ids, self.bos_token_id = [], [], None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ik_llama.cpp through ik_llama_cpp's low-level interface: measures (see worker.py). IK_LLAMA_CPP_LIB_PATH names another
-libllama.so than the package's own, which is built for AVX2.
+"""Measures ik_llama.cpp through ik_llama_cpp's low-level interface (see worker.py). IK_LLAMA_CPP_LIB_PATH names a libllama.so to use
+instead of the package's own, which is built for AVX2.
 
     ik_llama_worker.py --model FILE [--threads 2] [--as-it-lies]
 """
@@ -66,7 +66,7 @@ class IkEngine(Engine):
         ik.llama_backend_init()
         self.threads = threads
         params = ik.llama_model_default_params()
-        params.repack_tensors = repack  # its own layout of weights, the fastest it has
+        params.repack_tensors = repack  # repacked weights are the fastest layout of ik_llama.cpp
         params.use_mmap = False
         self.model = ik.llama_model_load_from_file(path.encode(), params)
         if not self.model:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""llama.cpp through llama-cpp-python's low-level interface: measures (see worker.py), or quantises a file.
+"""Measures llama.cpp through llama-cpp-python's low-level interface (see worker.py), or quantises a file.
 
     llama_worker.py --model FILE [--threads 2]
     llama_worker.py --model F16-FILE --quantise Q4_K_M --out FILE
-    llama_worker.py --model FILE --try-prefill       exits with 0 if the build survives one
+    llama_worker.py --model FILE --try-prefill       exits with 0 if the build computes a prompt without a crash
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE_TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q
 
 @lc.llama_log_callback
 def log(level, text, _):
-    if level >= 3 and level != 5:  # warnings and errors; 5 continues a line
+    if level >= 3 and level != 5:  # warnings and errors; level 5 continues a line
         sys.stderr.write(text.decode(errors="replace"))
 
 
@@ -36,7 +36,7 @@ class Context:
         params.n_batch = 2048
         params.n_ubatch = UBATCH
         params.n_threads = params.n_threads_batch = threads
-        params.kv_unified = False  # a row looks at its own sequence's keys only: the faster of the two
+        params.kv_unified = False  # a row reads only its own sequence's keys: the faster of the two settings
         self.pointer = lc.llama_init_from_model(model, params)
         if not self.pointer:
             raise RuntimeError("llama_init_from_model failed")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""OpenVINO on the CPU (see worker.py), prefill only: a Llama built from its operations, random weights in the graph.
+"""Measures prefill with OpenVINO on the CPU (see worker.py): a Llama made of OpenVINO's operations, with random weights in the graph.
 
     openvino_worker.py --shape llama-1b --dtype BF16
 """
@@ -49,7 +49,7 @@ class Graph:
         return op.concat([op.subtract(op.multiply(a, self.cos), op.multiply(b, self.sin)),
                           op.add(op.multiply(a, self.sin), op.multiply(b, self.cos))], 3)
 
-    def repeated(self, x):  # a KV head for each query head
+    def repeated(self, x):  # repeats each KV head for its query heads
         shape = self.shape
         group = shape.heads // shape.kv_heads
         wide = op.broadcast(op.unsqueeze(x, 2), np.int64([1, 1, group, 1, 1]), broadcast_spec="BIDIRECTIONAL")

@@ -1,4 +1,4 @@
-"""Tokens a second of the Python package, in one session and in 16 requests at once; beside llama-cpp-python if it is installed.
+"""Measures tokens a second of the Python package, in one session and in 16 requests at once; also of llama-cpp-python if installed.
 
     python bench/compare/python_speed.py model.gguf [--tokens 128] [--rounds 3] [--program build/release/bin/tessera-generate]
 
@@ -35,7 +35,7 @@ def run_tessera(model: str, tokens: int, threads: int) -> dict[str, float]:
     session.append(PROMPT)
     pieces = session.generate(max_tokens=tokens, ignore_eos=True)
     next(pieces)
-    begun = time.perf_counter()  # after the first token, as the program counts
+    begun = time.perf_counter()  # starts after the first token, as tessera-generate counts
     count = sum(1 for _ in pieces)
     one = count / (time.perf_counter() - begun)
     with tessera.Scheduler(engine) as scheduler:
@@ -65,7 +65,7 @@ def run_llama(model: str, tokens: int, threads: int) -> dict[str, float]:
 
     begun = time.perf_counter()
     one = generate(PROMPT) / (time.perf_counter() - begun)
-    begun = time.perf_counter()  # it has no requests at once: one after the other
+    begun = time.perf_counter()  # llama-cpp-python serves no requests at once: one after the other
     many = sum(generate(f"{PROMPT} {i}") for i in range(16)) / (time.perf_counter() - begun)
     return {"import_s": imported, "one": one, "sixteen": many, "peak_mib": peak_mib()}
 

@@ -1,4 +1,4 @@
-"""Turns of engines as tables: medians, quartiles, ratios taken turn by turn, shares of what the machine can do."""
+"""Turns of engines as tables: medians, quartiles, ratios (computed within each turn), shares of the machine's limits."""
 from __future__ import annotations
 
 import statistics
@@ -13,7 +13,7 @@ def summary(values: list[float]) -> dict:
 
 
 def of_test(turns: list[Turn]) -> dict:
-    """Engine -> its figures, with the ratio of each of tessera's modes to each peer."""
+    """Returns the figures of each engine, and the ratio of each of tessera's modes to each other engine."""
     row: dict[str, dict] = {}
     for name in dict.fromkeys(name for turn in turns for name in turn):
         mine = [turn[name] for turn in turns if name in turn]
@@ -41,7 +41,7 @@ def cell(figures: dict | None) -> str:
 
 
 def share(test: str, figures: dict | None) -> str:
-    """Of what limits that test most, one sequence at a time or many rows."""
+    """Returns the share of the limit that binds the test: the read bandwidth for one sequence, the matrix peak for many rows."""
     name = "% read" if test == "decode 1" or test.startswith("decode at") else "% matrix"
     return f"{figures[name]['median']:.0f}{name[1:]}" if figures and name in figures else ""
 

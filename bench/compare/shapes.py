@@ -1,4 +1,4 @@
-"""Shapes of Llama models, as their config.json says."""
+"""Shapes of Llama models, from their config.json."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Shape:
         return self.kv_heads * self.head_dim
 
     def layer_matrices(self) -> dict[str, tuple[int, int]]:
-        """Outputs and inputs of a layer's matrices, by GGUF name."""
+        """Returns (outputs, inputs) of each matrix of a layer, by GGUF name."""
         return {
             "attn_q": (self.width, self.width),
             "attn_k": (self.kv_width, self.width),
@@ -40,5 +40,5 @@ class Shape:
 SHAPES = {
     "llama-1b": Shape(2048, 22, 32, 4, 5632, 32000),
     "llama-8b": Shape(4096, 32, 32, 8, 14336, 128256, context=8192, rope_theta=5e5),
-    "tiny": Shape(256, 2, 4, 2, 512, 512),  # for trying the scripts
+    "tiny": Shape(256, 2, 4, 2, 512, 512),  # to try the scripts
 }

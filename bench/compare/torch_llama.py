@@ -1,4 +1,4 @@
-"""A Llama in PyTorch, written out: random weights, the framework's own fused attention, a cache for decoding."""
+"""A Llama in PyTorch, written out: random weights, PyTorch's own fused attention, a KV cache for decoding."""
 from __future__ import annotations
 
 import torch
@@ -22,7 +22,7 @@ class Llama:
         self.reserve(sequences, tokens)
 
     def reserve(self, sequences: int, tokens: int) -> None:
-        """A cache for so many sequences of so many tokens."""
+        """Makes a KV cache for `sequences` sequences of `tokens` tokens each."""
         dims = (sequences, self.shape.kv_heads, tokens, self.shape.head_dim)
         self.keys = [torch.zeros(dims, dtype=self.dtype) for _ in self.layers]
         self.values = [torch.zeros(dims, dtype=self.dtype) for _ in self.layers]
@@ -46,7 +46,7 @@ class Llama:
         return F.linear(mixed.transpose(1, 2).reshape(x.shape), weights["attn_output"])
 
     def forward(self, tokens: torch.Tensor, start: int) -> torch.Tensor:
-        """Logits of each sequence's last token; tokens [sequences, tokens], more than one of them from start 0 only."""
+        """Returns the logits of each sequence's last token. tokens: [sequences, tokens]; several tokens only if start is 0."""
         normed = lambda y: F.rms_norm(y, (self.shape.width,), self.norm, self.shape.rms_epsilon)
         x = F.embedding(tokens, self.embedding)
         for i, weights in enumerate(self.layers):

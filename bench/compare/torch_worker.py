@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch on the CPU, eager (see worker.py): torch_worker.py --shape llama-1b --dtype BF16."""
+"""Measures PyTorch on the CPU, eager (see worker.py): torch_worker.py --shape llama-1b --dtype BF16."""
 from __future__ import annotations
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> None:
             if request["test"] != "batch":
                 raise NotImplementedError("prefill, decode and batch only")
             sequences, steps = request["n"], min(request["steps"], ROOM - 1)
-            if model.keys[0].shape[0] < sequences:  # what the cache holds does not matter for the time
+            if model.keys[0].shape[0] < sequences:  # the time does not depend on the contents of the KV cache
                 model.reserve(sequences, 4096)
             run(sequences, 1, PROMPT)
             return sequences * steps / sum(run(sequences, 1, PROMPT + 1 + i) for i in range(steps))

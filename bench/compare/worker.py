@@ -1,8 +1,8 @@
-"""What an engine's worker has in common: it answers one measurement after another, so that engines can take turns.
+"""The common part of the engines' workers: a worker answers one measurement after another, so that engines can take turns.
 
-A request is a JSON line on stdin, {"test": "prefill" | "decode" | "batch" | "depth", "n": tokens or sequences, "steps": ...}; the
-answer a JSON line on what stdout was at the start: {"tokens_per_s": ...} or {"error": ...}. A first line says that the
-model is loaded, and by which version. What libraries print goes to stderr.
+A request is a JSON line on stdin: {"test": "prefill" | "decode" | "batch" | "depth", "n": tokens or sequences, "steps": ...}. The
+answer is a JSON line on the original stdout: {"tokens_per_s": ...} or {"error": ...}. The first line that a worker writes says that the
+model is loaded, and gives the engine's version. Output of the libraries goes to stderr.
 """
 from __future__ import annotations
 

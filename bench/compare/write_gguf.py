@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a made-up Llama as GGUF in F16: the true shape, weights of a plausible size, no vocabulary.
+"""Writes a made-up Llama as GGUF in F16: a real model's shape, weights of a plausible size, no vocabulary.
 
     write_gguf.py --shape llama-1b --out build/compare/llama-1b-F16.gguf
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from shapes import SHAPES, Shape
 
-POOL = 1 << 22  # values drawn; matrices take them from different places, which no kernel's speed can tell
+POOL = 1 << 22  # number of random values; each matrix starts elsewhere in them, which does not change a kernel's speed
 
 
 class Values:

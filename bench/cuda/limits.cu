@@ -59,13 +59,13 @@ __device__ void add(uint4& sum, const uint4& value) {
   sum.w ^= value.w;
 }
 
-// Uses the sum, so that the compiler does not leave the reads out. It writes only if the sum has one certain value, once in 2^32.
+// Uses the sum, so that the compiler does not remove the reads. Writes only if the sum has one certain value, once in 2^32.
 __device__ void keep(const uint4& sum, unsigned* out) {
   if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 0x9e3779b9u) *out = 1;
 }
 
-// Reads the buffer with neighbouring threads at neighbouring addresses over the whole grid. Each thread has kFlight loads of 16 bytes under
-// way at a time.
+// Reads the buffer with neighbouring threads at neighbouring addresses over the whole grid. Each thread has kFlight loads of 16 bytes in
+// flight at a time.
 template <int kFlight>
 __global__ void __launch_bounds__(kThreads) read_side_by_side(const uint4* in, std::size_t count, unsigned* out) {
   const std::size_t stride = all_threads();

@@ -86,7 +86,7 @@ Subject subject_of(const ModelSource& model, const Engine& engine, const Options
   for (const KernelUse& use : value(engine.explain())) {
     if (use.kind == Operation::device) setting.isa = use.kernel;
     if (use.kind == Operation::instruction_set) {
-      setting.isa = use.kernel.substr(0, use.kernel.find(' '));  // behind the blank there may be a remark
+      setting.isa = use.kernel.substr(0, use.kernel.find(' '));  // a remark may follow the first space
       setting.isa_remark = use.kernel.substr(setting.isa.size());
       continue;
     }

@@ -1,4 +1,4 @@
-// Handles Ctrl-C: the present run is dropped. The results of all earlier runs are shown, also those of the same test.
+// Handles Ctrl-C: drops the present run. The results of all earlier runs are shown, also the earlier runs of the same test.
 #pragma once
 
 #include <csignal>

@@ -41,7 +41,7 @@ struct Options {
   bool traces = false;                 // instead of the tests, the trace of `serving` is served
   tool::ServingOptions serving;
   std::uint32_t trace_context = 0;     // tokens of the trace's longest request
-  std::uint64_t kv_budget = 0;         // bytes of KV pages; 0: as many as are wanted
+  std::uint64_t kv_budget = 0;         // bytes of KV pages; 0: as many as the tests or requests need
   std::uint64_t kv_file = 0;           // bytes of a file for the KV pages of preempted requests; 0: no file
 
   std::uint32_t threads = 0;

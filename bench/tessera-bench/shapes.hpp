@@ -19,14 +19,15 @@ struct RecurrentShape {
   }
 };
 
-// The shape of latent attention, whose layers have one KV head. rank: width of the latent. turned, plain: elements of a head's query that
-// rotate, and that do not. value: elements of a head's value. query_rank: width between the two products that make queries; 0: one product.
+// The shape of latent attention, whose layers have one KV head. rank: width of the latent. turned: elements of a head's query that rotate.
+// plain: elements that do not. value: elements of a head's value. query_rank: width between the two products that make queries; 0: one
+// product makes them.
 struct LatentShape {
   std::uint32_t rank = 0, turned = 0, plain = 0, value = 0, query_rank = 0;  // rank 0: attention is not latent
 };
 
-// The dense FFNs of a model with experts. layers, ffn: number and inner width of the first layers, which have no experts. shared: inner
-// width of the FFN that all tokens take beside their experts.
+// The dense FFNs of a model with experts. layers: number of the first layers, which have no experts. ffn: inner width of these layers.
+// shared: inner width of the FFN that all tokens use beside their experts.
 struct DenseShape {
   std::uint32_t layers = 0, ffn = 0, shared = 0;
 };
@@ -43,7 +44,7 @@ struct Shape {
   RecurrentShape recurrent = {};
   LatentShape latent = {};
   DenseShape dense = {};
-  std::uint32_t mtp_heads = 0;  // number of MTP heads behind the layers; each has the shape of the last attention layer
+  std::uint32_t mtp_heads = 0;  // number of MTP heads after the layers; each has the shape of the last attention layer
 };
 
 [[nodiscard]] std::span<const Shape> shapes() noexcept;

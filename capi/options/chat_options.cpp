@@ -83,7 +83,7 @@ struct AnswerKeys {
   std::optional<ToolGrammarOptions> choice;
   std::optional<std::size_t> reasoning;
   Request request;
-  bool is_request = false;  // a key that only a scheduler knows
+  bool is_request = false;  // true: a key was read that only requests to a scheduler have
 };
 
 constexpr std::string_view kAnswerLate[] = {"run", "refuse"};

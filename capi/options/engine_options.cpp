@@ -51,7 +51,8 @@ constexpr Key<WideLayers> kWideKeys[] = {
      [](WideLayers& to, const Value& v) { to.last = v.integer<std::uint32_t>(); }},
 };
 
-// The keys of KV options, which engines and sessions have both: Options has a member kv.
+// Holds only KV options. kv_keys() are the keys of these options in any struct with a member `kv`: engines and sessions
+// have one.
 struct KvAlone {
   KvOptions kv;
 };

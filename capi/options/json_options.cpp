@@ -8,7 +8,7 @@ namespace tessera::c {
 
 namespace {
 
-// Returns how many letters must be put in, left out or replaced to make `a` of `b`.
+// Returns how many letters must be inserted, removed or replaced to turn `a` into `b`.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -24,7 +24,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-constexpr std::size_t kLongestName = 64;  // a longer one is near to nothing
+constexpr std::size_t kLongestName = 64;  // a longer name gets no suggestion
 
 std::string_view nearest(std::string_view name, std::span<const std::string_view> known) {
   std::string_view best;

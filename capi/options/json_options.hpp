@@ -1,6 +1,5 @@
-// Options as JSON. Each kind of options has one table of its keys, with which a text is read and from which the
-// reference (docs/reference/c-options.md) is checked: a key that is not in the table is an error that names the nearest
-// one.
+// Options as JSON. Each kind of options has one table of its keys. The table serves to read a text, and to check the
+// reference (docs/reference/c-options.md). A key that is not in the table is an error, which names the nearest key.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +32,7 @@ class Value {
   [[nodiscard]] float real() const { return static_cast<float>(number()); }
   [[nodiscard]] const std::string& string() const;
   [[nodiscard]] std::int64_t integer(std::int64_t least, std::int64_t most) const;
-  // Integers of 64 bits without a sign may be above what JSON's reader keeps as an integer.
+  // Returns an integer from 0 to 2^64 - 1. Integers above the signed limit are read from the number's text.
   [[nodiscard]] std::uint64_t unsigned_integer() const;
   template <class T>
   [[nodiscard]] T integer(T least = std::numeric_limits<T>::min(), T most = std::numeric_limits<T>::max()) const {
@@ -45,12 +44,12 @@ class Value {
   }
   // Returns the elements of a list.
   [[nodiscard]] std::vector<Value> elements() const;
-  [[nodiscard]] std::vector<std::string> strings() const;     // of a text, or of a list of texts
-  [[nodiscard]] std::vector<std::string> stop_texts() const;  // the same, and none is empty
-  [[nodiscard]] std::vector<std::int32_t> tokens() const;     // of a list of token ids, of whatever vocabulary
+  [[nodiscard]] std::vector<std::string> strings() const;     // accepts a text, or a list of texts
+  [[nodiscard]] std::vector<std::string> stop_texts() const;  // the same; no text may be empty
+  [[nodiscard]] std::vector<std::int32_t> tokens() const;     // accepts a list of token ids, of any vocabulary
   // Returns the index of the text among `names`.
   [[nodiscard]] std::size_t choice(std::span<const std::string_view> names) const;
-  // Returns an enumerator: names[i] stands for the enumerator of number i.
+  // Returns an enumerator: names[i] stands for the enumerator with the number i.
   template <class Enum, std::size_t N>
   [[nodiscard]] Enum one_of(const std::string_view (&names)[N]) const {
     return static_cast<Enum>(choice(names));
@@ -61,7 +60,8 @@ class Value {
   std::string path_;
 };
 
-// A key. `form` is its type and range, `words` say what it does and its default, as the reference prints them.
+// A key of an options object. The reference prints `form` (the value's type and range) and `words` (effect and
+// default).
 template <class Options>
 struct Key {
   std::string_view name, form, words;
@@ -78,7 +78,7 @@ const Key<Options>* find_key(std::span<const Key<Options>> keys, std::string_vie
   return nullptr;
 }
 
-// Reads an object by two tables, each with what it is read to. Keys whose value is null count as absent.
+// Reads an object whose keys are in two tables, each with its own struct. A key whose value is null counts as absent.
 template <class A, class B>
 void read_keys(const Value& object, std::span<const Key<A>> a, A& to_a, std::span<const Key<B>> b, B& to_b) {
   const Json::Object* members = object.json().members();
@@ -100,7 +100,7 @@ void read_keys(const Value& object, std::span<const Key<A>> a, A& to_a, std::spa
       in_b->read(to_b, value);
   }
 }
-// Reads an object by one table.
+// Reads an object whose keys are in one table.
 template <class Options>
 void read_keys(const Value& object, std::span<const Key<Options>> keys, Options& to) {
   struct Nothing {
@@ -108,14 +108,14 @@ void read_keys(const Value& object, std::span<const Key<Options>> keys, Options&
   read_keys<Options, Nothing>(object, keys, to, {}, nothing);
 }
 
-// Says how half a surrogate pair ("\\ud83d"), which is no text, is read: as an error, or as U+FFFD. In options two salts or
-// tenants would become the same text.
+// Says how half a surrogate pair ("\\ud83d"), which is not text, is read: as an error, or as U+FFFD. Options refuse it,
+// because with U+FFFD two different salts or tenants could become the same text.
 enum class HalfPairs { refuse, replace };
-// Parses a caller's text; an empty one gives an empty object. `what` names the parameter for errors.
+// Parses the text that a caller passed; an empty text stands for an empty object. `what` names the parameter in errors.
 [[nodiscard]] Json parse_json(const char* json, std::size_t size, std::string_view what,
                               HalfPairs half_pairs = HalfPairs::refuse);
 
-// Reads a caller's text by the table.
+// Reads options from the text that a caller passed, by the table `keys`.
 template <class Options>
 void read_options(const char* json, std::size_t size, std::string_view what, std::span<const Key<Options>> keys,
                   Options& to) {
@@ -123,7 +123,7 @@ void read_options(const char* json, std::size_t size, std::string_view what, std
   read_keys(Value(parsed, {}), keys, to);
 }
 
-// A table as the reference prints it.
+// A table of keys, for the reference.
 struct Table {
   struct Row {
     std::string_view name, form, words;

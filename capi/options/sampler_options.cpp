@@ -1,4 +1,4 @@
-// The JSON of a sampler: its stages by name. Without "stages" they run in the order of this file's table.
+// The JSON of a sampler: its stages by name. Without "stages", the stages run in the order of the table in this file.
 #include <algorithm>
 #include <charconv>
 #include <new>
@@ -18,7 +18,7 @@ using sampling::Chain;
 using sampling::Counted;
 using Stage = std::function<void(Chain&)>;
 
-// A stage as its key gives it. Its rank is its place in the table of stages.
+// A stage and its rank, which is the index of the stage's key in the table of stages.
 struct Ranked {
   std::size_t rank;
   Stage stage;
@@ -27,7 +27,7 @@ struct Ranked {
 struct Spec {
   EngineState* engine = nullptr;
   std::vector<Ranked> stages;
-  std::size_t rank = 0;  // of the stage that is read
+  std::size_t rank = 0;  // rank of the stage that is being read
   sampling::PenaltyOptions penalties;
   bool has_penalties = false;
   std::optional<CompiledGrammar> grammar;
@@ -111,7 +111,7 @@ std::vector<sampling::TokenBias> biases_of(const EngineState& engine, const Valu
   return biases;
 }
 
-// The stages, in the order in which they run if "stages" does not give one.
+// The keys of the stages. Without "stages", the stages run in this order.
 constexpr Key<Spec> kStageKeys[] = {
     {"logit_bias", "object", "numbers that are added to logits, by token: `{\"42\": -1.5}`",
      [](Spec& to, const Value& v) { to.add([biases = biases_of(*to.engine, v)](Chain& c) { c.logit_bias(biases); }); }},
@@ -207,7 +207,7 @@ std::vector<Key<Spec>> sampler_keys() {
   return keys;
 }
 
-// Reads the keys one by one, so that each stage gets its rank.
+// Reads the keys one at a time, to give each stage its rank.
 void read_spec(const Value& value, Spec& to) {
   const auto keys = sampler_keys();
   const Json::Object* members = value.json().members();

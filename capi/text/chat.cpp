@@ -1,4 +1,4 @@
-// tessera_conversation and tessera_answer: messages in, answers out, piece by piece.
+// tessera_conversation and tessera_answer: a program puts messages in, and reads answers piece by piece.
 #include "text/chat.hpp"
 
 #include <optional>
@@ -12,8 +12,8 @@
 struct tessera_answer : tessera::c::Tagged<tessera::c::Kind::answer> {
   explicit tessera_answer(tessera::c::ConversationStatePtr of) noexcept : state(std::move(of)) {}
   tessera::c::ConversationStatePtr state;
-  tessera::Sampler sampler;  // of an answer without a scheduler
-  tessera::Answer answer;    // ends before its sampler
+  tessera::Sampler sampler;  // used by an answer without a scheduler
+  tessera::Answer answer;    // destroyed before its sampler
   tessera_piece piece;
 
   ~tessera_answer() { end(); }

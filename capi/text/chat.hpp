@@ -18,9 +18,9 @@ struct ConversationState {
       : engine(std::move(of)), conversation(std::move(with)) {}
   EngineStatePtr engine;
   Conversation conversation;
-  const void* answering = nullptr;  // the answer's handle, until the answer has ended
+  const void* answering = nullptr;  // handle of the answer that has not ended; nullptr: none
 
-  // Returns the conversation to change its messages. Error: invalid_state, an answer has not ended.
+  // Returns the conversation for a call that changes its messages. Error: invalid_state, an answer has not ended.
   [[nodiscard]] Conversation& change() {
     if (answering == nullptr) return conversation;
     fail(ErrorCode::invalid_state, "an answer has not ended: read it to its end, or free it", "conversation");
@@ -28,15 +28,15 @@ struct ConversationState {
 };
 using ConversationStatePtr = std::shared_ptr<ConversationState>;
 
-// Reads {"messages": [...], "tools": [...], ...}; an empty text gives an empty request.
+// Reads {"messages": [...], "tools": [...], ...}. For an empty text, returns an empty request.
 [[nodiscard]] ChatRequest read_chat(const char* json, std::size_t size, std::string_view what);
 [[nodiscard]] ConversationOptions read_conversation_options(const Engine& engine, const char* json, std::size_t size);
 
-// How an answer is drawn.
+// The sampler and the options of an answer.
 struct AnswerAsked {
   Sampler sampler;
   AnswerOptions options;
-  Request request;  // with a scheduler
+  Request request;  // used only with a scheduler
 };
 [[nodiscard]] AnswerAsked read_answer(ConversationState& of, const char* json, std::size_t size, bool has_scheduler);
 

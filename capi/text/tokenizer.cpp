@@ -1,4 +1,4 @@
-// Tokens and text: encode, decode, what a token is, and the stream from tokens to text.
+// Tokens and text: encoding, decoding, properties of a token, and the stream from tokens to text.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 struct tessera_detokenizer : tessera::c::Tagged<tessera::c::Kind::detokenizer> {
   explicit tessera_detokenizer(tessera::Detokenizer of) noexcept : stream(std::move(of)) {}
   tessera::Detokenizer stream;
-  std::string text;  // of the last call
+  std::string text;  // the text of the last call
 };
 
 namespace tessera::c {

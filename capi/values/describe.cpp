@@ -30,7 +30,7 @@ Json value_of(const SettingValue& value) {
   return std::visit(Visitor{}, value);
 }
 
-// Makes an object of the fields of figures.
+// Collects the fields of figures as a JSON object.
 struct FieldsObject {
   Json object = Json::object();
 

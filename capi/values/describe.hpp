@@ -17,7 +17,7 @@ namespace tessera::c {
     return static_cast<std::int64_t>(number);
   return Json::WrittenNumber{std::to_string(number)};
 }
-// A number that is not finite is null: JSON has no other way to say so.
+// Returns the number as JSON; null if the number is not finite, because JSON has no such numbers.
 [[nodiscard]] Json real(double number);
 
 [[nodiscard]] Json describe(const Plan& plan);

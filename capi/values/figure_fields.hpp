@@ -1,5 +1,5 @@
-// The fields of figures, by name: the C ABI's JSON and Python's dicts have the same. The layer `python` includes this
-// one header of capi/.
+// The fields of figures, by name. The JSON of the C ABI and the dicts of Python have the same fields. This is the only
+// header of capi/ that the layer `python` includes.
 #pragma once
 
 #include <tessera/engine.hpp>
@@ -8,7 +8,7 @@
 
 namespace tessera::fields {
 
-// A time in seconds that may not have come yet.
+// A time in seconds, or "not yet".
 struct Moment {
   double seconds = -1.0;  // negative: not yet
 };

@@ -1,4 +1,4 @@
-// A piece of a text: of a generation, of a request's sample, or of an answer.
+// A piece of the text of a generation, of a request's sample, or of an answer.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 struct tessera_piece : tessera::c::Tagged<tessera::c::Kind::piece> {
   tessera::Piece piece;
   std::uint32_t sample = 0;
-  tessera::OutputDelta delta;  // an answer's; its text is in piece.text
+  tessera::OutputDelta delta;  // set only for answers; its text is in piece.text
 
   const tessera_piece* set(tessera::Piece of, std::uint32_t with = 0) noexcept {
     piece = std::move(of);

@@ -1,4 +1,4 @@
-// Structs of options as callers pass them, and the callbacks in them.
+// Structs of options in the form in which callers pass them, and the callbacks in them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tessera::c {
 
-// Calls a host's drop(user) once, at the end of the last copy that is shared.
+// Calls a host's drop(user) once, when the last copy of a SharedDrop is destroyed.
 class Drop {
  public:
   Drop() noexcept = default;
@@ -24,7 +24,7 @@ class Drop {
     if (drop_ == nullptr) return;
     try {
       drop_(user_);
-    } catch (...) {  // nobody is left to tell
+    } catch (...) {  // the exception has no receiver
     }
   }
 
@@ -33,15 +33,15 @@ class Drop {
   void (*drop_)(void*) = nullptr;
 };
 using SharedDrop = std::shared_ptr<const Drop>;
-// If there is no memory, the drop is called at once, and the exception goes on.
+// Makes `drop` shared. If memory is lacking, drop(user) is called at once, and the exception is passed on.
 [[nodiscard]] inline SharedDrop share(Drop drop) { return std::make_shared<const Drop>(std::move(drop)); }
 
-// The largest struct that is believed: a size above it is a struct that nobody initialised.
+// The largest size that a struct may state. A larger size means that the caller did not initialise the struct.
 inline constexpr std::size_t kLargestStruct = 64 * 1024;
 
-// Returns a caller's struct of options, with zeros for what an older program does not have. `first` is the size of the
-// struct in the first version of the library. Errors: invalid_argument, a size below `first`; unsupported, a larger
-// struct whose rest is not zero.
+// Copies a caller's struct of options. Fields that an older program's struct does not have become zeros. `first`: size
+// of the struct in the first version of the library. Errors: invalid_argument, the size is below `first` or above
+// kLargestStruct; unsupported, the struct is larger than this library's and its additional bytes are not all zero.
 template <class T>
 T read_struct(const T* given, std::string_view name, std::size_t first = sizeof(T)) {
   static_assert(std::is_trivial_v<T>);

@@ -1,4 +1,4 @@
-// All tables of options, for the reference.
+// All tables of option keys, for the reference.
 #pragma once
 
 #include <string>

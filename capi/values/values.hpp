@@ -25,7 +25,7 @@ struct tessera_stop : tessera::c::Tagged<tessera::c::Kind::stop> {
 
 namespace tessera::c {
 
-// Returns the token of a stop that may be NULL.
+// Returns the token of a stop; an empty token for NULL.
 [[nodiscard]] std::stop_token token_of(const tessera_stop* stop);
 
 }  // namespace tessera::c

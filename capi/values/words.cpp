@@ -8,8 +8,8 @@ struct Words {
   std::string_view cpp, c;
 };
 
-// test_c_words looks through the library's sentences for names that no line here replaces. Lines are tried in order, so
-// a part of another line comes behind it.
+// test_c_words searches the library's sentences for names that no entry of this table replaces. Entries are tried in
+// order, so an entry whose text is a part of another entry's text comes after it.
 constexpr Words kWords[] = {
     {" is empty: it was default-constructed or moved from, or it is the value of a failed Result; test the Result, and "
      "use the object that was moved to",
@@ -64,7 +64,7 @@ constexpr Words kWords[] = {
     {"ByteSource::", "source."},
 };
 
-// "this Session is empty": the word in front of `end` begins with a small letter in C.
+// Writes the word before `end` with a small first letter in C: "this Session is empty".
 void lower_word_before(std::string& text, std::size_t end) {
   const std::size_t space = text.rfind(' ', end - 1);
   const std::size_t at = space == std::string::npos ? 0 : space + 1;

@@ -1,5 +1,5 @@
-// Errors of the library in the words of C: its sentences name what a C++ program calls, and a C program calls something
-// else.
+// Translates the library's errors to the words of C. Their sentences name functions and types of C++, which C programs
+// call by other names.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tessera::c {
 
-// Returns the message or the place of an error with the names of the C++ API replaced by those of tessera.h.
+// Returns the message or the place of an error, with the names of the C++ API replaced by those of tessera.h.
 [[nodiscard]] std::string in_words_of_c(std::string_view text);
 
 }  // namespace tessera::c

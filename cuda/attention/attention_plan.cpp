@@ -20,7 +20,7 @@ std::uint32_t segments_in(const AttentionTile& tile) noexcept {
 }
 
 // Returns the tile with queries [first, first + n) of a run. A run is the consecutive rows of one sequence that begin with row `run`. Each
-// row has heads.group queries, and queries are counted from the run's first.
+// row has heads.group queries, and queries are counted from the first query of the run.
 AttentionTile make_tile(const AttentionRows& rows, const AttentionHeads& heads, std::size_t run, std::uint64_t first,
                         std::uint64_t n) noexcept {
   AttentionTile tile{};
@@ -60,7 +60,7 @@ void split(const AttentionHeads& heads, const AttentionLimits& limits, std::vect
   if (heads.globals != 0) return;
   segments.clear();
   for (const AttentionTile& tile : launch.tiles) segments.push_back(segments_in(tile));
-  std::uint64_t blocks = 0;  // number of segments whose results are partial: those of all tiles that have more than one segment
+  std::uint64_t blocks = 0;  // segments with partial results: all segments of the tiles that have more than one
   for (const std::uint32_t n : segments) blocks += n > 1 ? n : 0;
   const std::uint64_t floats = blocks * heads.kv_heads * launch.query_class * partial_floats(heads.value_dim);
   if (floats > limits.partial_floats || blocks > std::numeric_limits<std::uint32_t>::max()) return;
@@ -87,8 +87,8 @@ std::uint32_t choose_splits(std::span<const std::uint32_t> segments, std::uint32
   if (segments.empty()) return 1;
   const std::uint32_t most = std::min(segments.front(), limits.max_splits);
   const std::uint64_t places = std::max<std::uint32_t>(limits.concurrent_blocks, 1);
-  // Calls visit(splits, busy) for splits = 1, 2, .. most, until it returns true. busy: thread blocks divided by the places for blocks that
-  // all waves together have.
+  // Calls visit(splits, busy) for splits = 1, 2, .. most, until visit() returns true. `busy` is the share of the device that works: thread
+  // blocks divided by (waves * blocks that run at once).
   const auto walk = [&](auto&& visit) {
     std::uint64_t blocks = 0;
     std::size_t longer = segments.size();  // number of tiles that have at least `splits` segments

@@ -23,7 +23,7 @@ struct AttentionHeads {
   std::uint32_t group = 1;  // query heads for each KV head
   std::uint32_t value_dim = 0;
   std::uint64_t window = 0;  // 0: none
-  std::uint32_t globals = 0;  // backend::AttentionShape
+  std::uint32_t globals = 0;  // as in backend::AttentionShape
   std::uint32_t ahead = 0;
 
   bool operator==(const AttentionHeads&) const noexcept = default;
@@ -39,12 +39,12 @@ struct AttentionLimits {
 struct AttentionLaunch {
   std::uint32_t query_class = 0;
   std::uint32_t splits = 1;          // the most parts of a tile
-  std::uint64_t partial_floats = 0;  // floats of partial results that it needs
+  std::uint64_t partial_floats = 0;  // floats that the partial results of the launch take
   std::vector<AttentionTile> tiles;  // tiles with most keys first; empty: no launch
 };
 
-// One launch for each query class (the most queries of a tile). A run of rows of one sequence belongs to the smallest class that holds
-// all its queries, or else to the largest class, where it becomes several tiles.
+// One launch for each query class (the most queries of a tile). A run of rows of one sequence gets the smallest class that holds all its
+// queries. If no class does, the run gets the largest class, as several tiles.
 struct AttentionPlan {
   AttentionLaunch launches[std::size(kQueryClasses)];
   std::vector<std::uint32_t> segments;  // scratch for planning: segments of each tile of a launch
@@ -54,10 +54,10 @@ struct AttentionPlan {
 void plan_attention(const AttentionRows& rows, const AttentionHeads& heads, const AttentionLimits& limits,
                     AttentionPlan& plan);
 
-// Returns into how many parts the keys of tiles are split, so that the device is busy. The device runs limits.concurrent_blocks thread
-// blocks at once (a wave); in the last wave, a part of the device may be idle. The result is the smallest number of parts that keeps the
-// device at least 85 % as busy as the best number would. `segments`: how many segments of keys each tile has, descending. No tile is split
-// into more parts than it has segments.
+// Returns the number of pieces into which the keys of tiles are split: the smallest number that keeps the device at least 85 % as busy as
+// the best number would. The device runs limits.concurrent_blocks thread blocks at once (a wave), and is partly idle in the last wave if
+// that wave is not full. `segments`: how many segments of keys each tile has, descending. No tile is split into more pieces than it has
+// segments.
 [[nodiscard]] std::uint32_t choose_splits(std::span<const std::uint32_t> segments, std::uint32_t kv_heads,
                                           const AttentionLimits& limits) noexcept;
 

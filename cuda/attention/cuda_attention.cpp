@@ -63,8 +63,8 @@ Status CudaBackend::append_copies(const KvSet& set, std::uint32_t layer, Act k, 
 }
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
-  // The kernel norms every row's heads of q and k, rotates them, and appends keys and values. Other steps and other orders of these steps,
-  // and rows whose pages have several layouts, are left to the plain operations.
+  // The fused kernel norms the heads of q and k in every row, rotates them, and appends keys and values. Layers that need other operations
+  // or another order, and rows whose pages have several layouts, use the plain operations instead.
   const bool is_plain = !shape.norms_together && !shape.norms_behind_rope && shape.v_norm == nullptr && !shape.queries_alone;
   if (rows_.kv_sets().size() != 1 || !is_plain) return Backend::rope_append(shape, q, k, v);
   const Device::Scope scope(*device_);
@@ -172,8 +172,8 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
   TESSERA_TRY(const auto skipped, arena_.add<std::uint64_t>(layout.layers.size()));
-  // One launch moves all layers of a KV type. OfType has the launch's numbers: the most KV heads of a layer, bytes of shared memory, and
-  // [first, end): the indices of the type's layers in the lists above (layers, turns, first_page, skipped).
+  // One launch moves all layers of a KV type. OfType has the launch's numbers. heads, shared: the most KV heads of a layer, bytes of shared
+  // memory. [first, end): indices of the type's layers in the lists above (layers, turns, first_page, skipped).
   struct OfType {
     std::uint32_t heads = 0, shared = 0, first = 0, end = 0;
   };

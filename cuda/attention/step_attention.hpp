@@ -1,4 +1,5 @@
-// The attention of a step: plans for every shape that the step computes, made in begin() with their tiles on the device, and the launches.
+// Attention of a step. begin() plans every shape of attention that the step computes, and puts the plans' tiles on the device. Later calls
+// only launch kernels.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace tessera::cuda {
 
 class StepAttention {
  public:
-  // Takes the buffer for partial results. take(bytes) returns memory of the device.
+  // Allocates the buffer for partial results. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     const std::uint64_t heads = shape.columns[static_cast<std::size_t>(backend::Act::attn)];
@@ -26,15 +27,15 @@ class StepAttention {
     partials_ = reinterpret_cast<float*>(take(partial_floats_ * sizeof(float)));
   }
 
-  // Plans each attention of the step twice: for all rows, and for the wanted rows, because the layer that drops rows may attend afterwards.
-  // Exception: if all rows are wanted, the one plan serves both.
+  // Plans each attention of the step twice: for all rows, and for the wanted rows, because a layer that drops the other rows may compute
+  // attention after that. Exception: if all rows are wanted, one plan serves both.
   Status begin(const Device& device, StepArena& arena, const StepRows& rows, std::span<const backend::AttentionShape> shapes);
 
   // Computes attention of the rows of one KV set. Error: internal, begin() planned no attention of this shape.
   struct Call {
     const backend::AttentionShape& shape;
     std::size_t kv_set = 0;
-    const float* sinks = nullptr;  // on the device, as the following ones
+    const float* sinks = nullptr;  // device addresses, this and the following ones
     const float* q = nullptr;
     float* out = nullptr;
   };
@@ -44,8 +45,8 @@ class StepAttention {
   // Bytes for partial results: enough to split the tiles of a decode step whose rows see 32,768 keys.
   static constexpr std::uint64_t kMostPartials = std::uint64_t{16} << 20;
 
-  // How one step computes attention in the layers of one shape: the plans, with their tiles on the device. Most layers
-  // of a model have the same shape, so a step makes few plans.
+  // The plans of attention for the layers of one shape in a step, with their tiles on the device. Most layers of a model have the same
+  // shape, so a step makes few plans.
   struct Planned {
     struct OfRows {
       AttentionPlan plan;

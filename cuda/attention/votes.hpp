@@ -14,7 +14,7 @@ namespace tessera::cuda {
 
 class VoteCounter {
  public:
-  // Takes the buffers for the most voters. take(bytes) returns memory of the device.
+  // Allocates the buffers for the most voters. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     stride_ = static_cast<std::uint32_t>(shape.vote_keys);
@@ -31,12 +31,12 @@ class VoteCounter {
 
   // Begins a step with these voters. Errors: internal, more voters or keys than there is room for.
   Status begin(const Device& device, StepArena& arena, std::span<const backend::RowVotes> votes, std::span<const backend::RowTable> rows);
-  // No row votes any more.
+  // Stops the count: no further row of this step votes.
   void stop() noexcept { counts_ = false; }
   [[nodiscard]] bool counts() const noexcept { return counts_; }
-  // Adds the votes of one layer's attention. `args` needs no voters and buffers.
+  // Adds the votes of one layer's attention. count() itself sets voters, buffers and units in `args`.
   Status count(const Device& device, Kernel kernel, VoteArgs args) const;
-  // Starts the copy of the step's votes to the host. Then, after the device has been waited for, adds them to the voters' sums.
+  // fetch() starts the copy of the step's votes to the host. add(), after a wait for the device, adds them to the voters' sums.
   Status fetch(const Device& device);
   void add() noexcept;
 

@@ -1,4 +1,4 @@
-// The functions of cuBLASLt that tessera calls. The library is looked for at run time, when an engine is made (driver_api.hpp).
+// The functions of cuBLASLt that tessera calls. The library is loaded at run time, when an engine is made (driver_api.hpp).
 #pragma once
 
 #include <cublasLt.h>
@@ -33,7 +33,7 @@ struct BlasApi {
 #undef TESSERA_MEMBER
 };
 
-// Loads the library at `path`; if empty, cuBLASLt 13 or 12, where the system's loader finds it.
+// Loads the library at `path`. If `path` is empty, loads cuBLASLt 13, or else 12, from where the system's loader finds it.
 Result<std::shared_ptr<const BlasApi>> load_blas_api(const std::string& path);
 
 }  // namespace tessera::cuda

@@ -1,4 +1,4 @@
-// Memory of a device, and page-locked host memory, from and to which a device copies while the processor goes on.
+// Memory of a device, and page-locked host memory. Copies between the two run while the processor does other work.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace tessera::cuda {
 
-// A piece of a device's memory. The destructor frees it, after a wait for the operations that use it.
+// A piece of a device's memory. The destructor waits for the operations that use the memory, and then frees it.
 class DeviceBuffer {
  public:
   DeviceBuffer() noexcept = default;
-  // Allocates `bytes` bytes and sets them to zero. Zero bytes give an empty buffer. `what`: the buffer's purpose, for the error message.
+  // Allocates `bytes` bytes and sets them to zero. For zero bytes, returns an empty buffer. `what`: the buffer's purpose, for the error
+  // message.
   [[nodiscard]] static Result<DeviceBuffer> allocate(std::shared_ptr<const Device> device, std::size_t bytes,
                                                      const char* what);
   DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }

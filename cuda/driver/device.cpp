@@ -160,7 +160,7 @@ Status Device::allow_shared(Kernel kernel, std::size_t bytes) const {
 
 Status Device::launch_bytes(Kernel kernel, Grid grid, std::uint32_t threads, std::size_t shared,
                             const void* args) const {
-  void* parameters[] = {const_cast<void*>(args)};  // the driver only reads it
+  void* parameters[] = {const_cast<void*>(args)};  // the driver only reads the arguments
   ++launches_;
   return check(api_->cuLaunchKernel(kernel.function, grid.x, grid.y, grid.z, threads, 1, 1,
                                     static_cast<unsigned>(shared), stream_, parameters, nullptr),

@@ -1,5 +1,5 @@
 // One GPU as an engine uses it: its primary context, a stream, and the library's kernels. There is no global state: each engine opens and
-// closes its own. Every call to the driver goes through the table of driver_api.hpp, and its result is checked.
+// closes a Device for itself. Every call to the driver goes through the table of driver_api.hpp, and every result is checked.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ struct Grid {
 
 struct DeviceOptions {
   std::int32_t ordinal = 0;
-  void* stream = nullptr;      // a CUstream of the device's primary context; nullptr: one of our own
-  std::string driver_library;  // empty: the system's
+  void* stream = nullptr;      // a CUstream of the device's primary context; nullptr: open() makes one
+  std::string driver_library;  // path of the driver; empty: the installed driver
 };
 
 class Device {
@@ -69,8 +69,9 @@ class Device {
   Status to_device(CUdeviceptr to, const void* from, std::size_t bytes) const;
   Status to_host(void* to, CUdeviceptr from, std::size_t bytes) const;  // `to` is valid after synchronize()
   Status synchronize() const noexcept;
-  // Waits until all work in a stream is done, so that memory which it used may be freed. If the driver returns an error, waits a second
-  // time: a call may return the error of an earlier call instead of doing its own work. If the second wait fails too, the device is lost.
+  // Waits until all work in a stream is done, so that memory that the work used may be freed. If the driver returns an error, waits a
+  // second time: a call may return the error of an earlier call instead of doing its own work. If the second wait fails too, the device is
+  // lost.
   [[nodiscard]] CUresult wait(CUstream stream) const noexcept;
 
   [[nodiscard]] const DriverApi& api() const noexcept { return *api_; }

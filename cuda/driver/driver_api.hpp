@@ -1,4 +1,4 @@
-// The CUDA driver's functions that tessera calls. The driver is looked for when an engine is made, so a program that contains tessera also
+// The CUDA driver's functions that tessera calls. The driver is loaded when an engine is made, so a program that contains tessera also
 // starts on machines without a driver.
 #pragma once
 
@@ -59,7 +59,7 @@ struct DriverApi {
 #undef TESSERA_MEMBER
 };
 
-// Loads the library at `path`; if empty, the driver that is installed.
+// Loads the library at `path`. If `path` is empty, loads the installed driver.
 Result<std::shared_ptr<const DriverApi>> load_driver_api(const std::string& path);
 
 }  // namespace tessera::cuda

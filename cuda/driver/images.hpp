@@ -7,7 +7,7 @@ namespace tessera::cuda {
 
 struct Image {
   const char* name;            // the source's name without its ending
-  const unsigned char* bytes;  // as cuModuleLoadData takes it
+  const unsigned char* bytes;  // in the form that cuModuleLoadData() reads
 };
 
 [[nodiscard]] std::span<const Image> images() noexcept;

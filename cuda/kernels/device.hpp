@@ -31,7 +31,7 @@ TESSERA_DEVICE void* dynamic_shared() {
 TESSERA_DEVICE void sync_block() { __syncthreads(); }
 TESSERA_DEVICE void sync_warp() { __syncwarp(); }
 
-// Exchange a value between lanes. All 32 lanes of the warp must call them.
+// Exchange a value between lanes. All 32 lanes of the warp must call these functions.
 template <class T>
 TESSERA_DEVICE T shuffle_xor(T value, int mask) {
   return __shfl_xor_sync(kAllLanes, value, mask);
@@ -41,7 +41,7 @@ TESSERA_DEVICE T shuffle(T value, int lane) {
   return __shfl_sync(kAllLanes, value, lane);
 }
 template <class T>
-TESSERA_DEVICE T shuffle_up(T value, int distance) {  // lanes below `distance` keep theirs
+TESSERA_DEVICE T shuffle_up(T value, int distance) {  // lanes below `distance` keep their own value
   return __shfl_up_sync(kAllLanes, value, distance);
 }
 TESSERA_DEVICE unsigned ballot(bool condition) { return __ballot_sync(kAllLanes, condition); }

@@ -21,7 +21,7 @@ TESSERA_DEVICE float block_sum(float value, float* shared) {
   return total;
 }
 
-// The activation functions. side(): the change of `up` in gated activations act(gate) * side(up).
+// The activation functions. Gated activations compute act(gate) * side(up).
 struct SideAsItIs {
   TESSERA_DEVICE static float side(float v) { return v; }
 };
@@ -59,7 +59,7 @@ struct Tanh : SideAsItIs {
 
 }  // namespace
 
-// RMSNorm (Zhang and Sennrich 2019). grid.y: groups of columns, each of which is normed alone.
+// RMSNorm (Zhang and Sennrich 2019). grid.y: groups of columns, each of which is normed separately.
 TESSERA_KERNEL(rms_norm, kRowThreads, NormArgs) {
   TESSERA_SHARED float shared[kRowWarps];
   const std::size_t row = (std::size_t{blockIdx.x} * gridDim.y + blockIdx.y) * args.columns;

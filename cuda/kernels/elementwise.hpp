@@ -1,5 +1,5 @@
 // Arguments of the kernels that are neither products nor attention. Activations are [rows, columns] of f32, row-major. Each block computes
-// one row (grid.x), and its result depends on that row alone.
+// one row (grid.x), and its result depends only on that row.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@ namespace tessera::cuda {
 
 inline constexpr unsigned kRowThreads = 256;
 inline constexpr std::uint32_t kNoRow =
-    0xffffffffu;  // an index with this value: the kernel does not write the row of `out`
+    0xffffffffu;  // as an index: the kernel does not write this row of `out`
 
 // out = norm(in) * weight (+ bias); `out` may be `in`. Order of sums: each thread adds up every 256th element, ascending, by fused steps;
-// then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending. rms_norm can norm equal groups of columns, each alone:
-// `columns` are then those of a group, grid.y is the number of groups, and `weight` has a number for each column of the row.
+// then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending. rms_norm can norm equal groups of columns separately:
+// then `columns` is the size of a group, grid.y the number of groups, and `weight` has a number for each column of the row.
 struct NormArgs {
   const float* in;
   const float* weight;  // [columns]
@@ -23,7 +23,8 @@ struct NormArgs {
   float eps;
 };
 
-// add_rows: x += y; multiply_rows: x *= y; multiply_by: x *= the number *y. `y_stride`: floats from row to row of y; 0 for a bias, which is the same for all rows.
+// add_rows: x += y; multiply_rows: x *= y; multiply_by: x *= the number *y. `y_stride`: floats from one row of y to the next; 0 for a bias,
+// which is the same for all rows.
 struct AddArgs {
   const float* y;
   float* x;

@@ -79,7 +79,7 @@ class Router {
     return sum > kLeast ? sum : kLeast;
   }
 
-  // Returns whether fewer than n_used_groups groups are better. If groups have equal scores, the first of them is better.
+  // Returns whether fewer than n_used_groups groups are better. If groups have equal scores, the one with the lower index is better.
   [[nodiscard]] TESSERA_DEVICE bool is_used_group(std::uint32_t group) const {
     std::uint32_t better = 0;
     for (std::uint32_t g = 0; g < args_.n_groups; ++g) {
@@ -88,7 +88,7 @@ class Router {
     return better < args_.n_used_groups;
   }
 
-  // Marks the best expert that is not taken. NaN is worse than all other scores; of equal scores the first expert's is better.
+  // Marks the best expert that is not marked yet. NaN is worse than every other score. If experts have equal scores, the first is better.
   TESSERA_DEVICE void take_best() {
     const std::uint32_t none = args_.n_experts, size = none / args_.n_groups;
     std::uint32_t best = none;

@@ -1,7 +1,7 @@
 // Arguments of the kernels that choose a row's experts, sort rows by expert, and add up the experts' results (backend::Routing,
 // backend::Experts). A slot is a row together with one of its experts: slot row * n_used + i belongs to the row's i-th expert.
 //
-// Numerics: a row's result depends on the row alone. Scores and weights are computed as on the CPU, operation by operation. Exception: the
+// Numerics: a row's result depends only on the row. Scores and weights are computed as on the CPU, operation by operation. Exception: the
 // sum of a softmax over all experts has 32 chains (expert mod 32, ascending from 0), which are added in the order of warp_sum().
 #pragma once
 
@@ -14,7 +14,7 @@ namespace tessera::cuda {
 // route_experts: chooses the experts of each row. A warp computes a row (grid.x: rows). Dynamic shared memory: route_shared_bytes().
 struct RouteArgs {
   const float* logits;    // [rows, n_experts]
-  const float* bias;      // [n_experts], added to the scores for the choice alone; nullptr: none
+  const float* bias;      // [n_experts], added to the scores only for the choice; nullptr: none
   const float* scales;    // [n_experts], factors of the weights; nullptr: none
   std::uint32_t* chosen;  // [rows, n_used], ascending
   float* weights;         // [rows, n_used]
@@ -51,7 +51,7 @@ struct DealArgs {
 };
 inline constexpr unsigned kDealThreads = 256;
 
-// Returns the most tiles that the slots can give.
+// Returns the largest number of tiles into which the slots can be cut.
 [[nodiscard]] constexpr std::uint32_t most_tiles(std::uint32_t n_slots, std::uint32_t n_experts, std::uint32_t tile_slots) noexcept {
   const std::uint32_t most = n_slots / tile_slots + n_experts;
   return most < n_slots ? most : n_slots;

@@ -45,7 +45,7 @@ struct AppendKvArgs {
   const float* k;  // [rows, kv_heads, key_dim]
   const float* v;  // [rows, kv_heads, value_dim]
   std::uint32_t rows;
-  const std::uint32_t* source_rows = nullptr;  // [rows]: row of k and v; nullptr: the same. For rows that are written to several sequences
+  const std::uint32_t* source_rows = nullptr;  // [rows]: rows of k and v to read, if a row goes to several sequences; nullptr: the same
 };
 
 // rope_append_<codec>: head_norm and rope of q and k, then append_kv, with the same bits as these three kernels. One warp for each of the
@@ -58,13 +58,13 @@ struct RopeAppendArgs {
   const float* v;       // [rows, kv_heads, value_dim]
   const float* q_norm;  // [key_dim]; nullptr: no norm. The same for k_norm
   const float* k_norm;
-  RopeTurns turns;  // no pairs: no rope
+  RopeTurns turns;  // without pairs: no rope
   float eps;        // placed here, where it leaves no padding
   std::uint32_t rows, heads;
 };
 
-// latent_append_<codec>, for codecs without a scale: backend::Backend::latent_append(). One warp for each of the rows * (heads + 1) heads: the
-// queries, and the row's key. (With is_ready `heads` is 0.)
+// latent_append_<codec>, for codecs without a scale: backend::Backend::latent_append(). One warp for each of the rows * (heads + 1) heads:
+// the queries, and the row's key. (If `is_ready`, `heads` is 0.)
 struct LatentAppendArgs {
   KvLayer layer;
   KvTables tables;
@@ -74,7 +74,7 @@ struct LatentAppendArgs {
   float* latents;         // [rows, latent]
   float* q;               // [rows, heads, turned + latent]
   const float* norm;      // [latent]
-  RopeTurns turns;        // no pairs: no rope
+  RopeTurns turns;        // without pairs: no rope
   float eps;
   std::uint32_t rows, heads;
   std::uint32_t turned, latent;

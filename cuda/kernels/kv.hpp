@@ -11,7 +11,7 @@
 
 namespace tessera::cuda {
 
-// One layer of a KvLayout, as kernels take it. KvTables must be those of the layer's group.
+// One layer of a KvLayout, in the form that kernels read. KvTables must belong to the layer's group.
 struct KvLayer {
   std::uint64_t k_offset, v_offset;  // bytes from a page's start to head 0
   std::uint64_t k_stride, v_stride;  // bytes from head to head
@@ -33,7 +33,7 @@ inline constexpr std::uint32_t kNoSequence = 0xffffffffu;
 
 // The sequences and rows of a step, for the layers of one group. All pointers are device addresses.
 struct KvTables {
-  const std::uint64_t* pages;         // addresses of all sequences' pages, one sequence after another; 0: given back
+  const std::uint64_t* pages;         // addresses of all sequences' pages, one sequence after another; 0: page was freed
   const std::uint32_t* first_page;    // [sequences]: index of the sequence's first page in `pages`; the same in every group of layers
   const std::uint32_t* row_sequence;  // [rows]; kNoSequence: left out
   const std::uint64_t* row_position;  // [rows]
@@ -59,8 +59,8 @@ struct KvTables {
                                : page + layer.v_offset + head * layer.v_stride;
 }
 
-// Returns the index, in its block, of element d of the key or value in a slot (a token's place in its page). Codecs that encode runs have
-// other elements than dimensions (kv::held_elements()).
+// Returns the index, in its block, of element d of the key or value in a slot (a token's place in its page). If the codec encodes runs,
+// elements are not dimensions: kv::held_elements() returns their number.
 template <class Codec, kv::KeyOrValue part>
 [[nodiscard]] constexpr std::uint32_t kv_element(const KvLayer& layer, std::uint32_t slot, std::uint32_t d) noexcept {
   constexpr auto kPair = static_cast<std::uint32_t>(Codec::pair);

@@ -13,7 +13,7 @@ TESSERA_DEVICE T* at_address(std::uint64_t address) {
   return reinterpret_cast<T*>(address);
 }
 
-// Stands for a KV type whose keys and values have different codecs, where kernels are templates of one codec.
+// Stands for the KV type with INT8 keys and INT4 values. Kernels are templates of one codec, so this pair of codecs needs one name.
 struct K8V4 {};
 template <class Codec>
 struct CodecsOf {
@@ -33,8 +33,8 @@ TESSERA_DEVICE std::uint64_t page_at(const std::uint64_t* pages, const KvLayer& 
   return pages[kv_page_of(layer, position)];
 }
 
-// One token's key or value of one head. Its page must exist. Elements are stored one by one, not in pairs: a pair of values belongs to two
-// tokens, and another warp may store the other token's at the same time.
+// One token's key or value of one head. Its page must exist. Elements are stored one by one, not in pairs, because a pair of values belongs
+// to two tokens, and another warp may store the other token's element at the same time.
 template <class Codec, kv::KeyOrValue part>
 class KvToken {
  public:
@@ -47,7 +47,7 @@ class KvToken {
 
   TESSERA_DEVICE Element load(std::uint32_t d) const { return at_address<const Element>(block_)[index(d)]; }
   TESSERA_DEVICE void store(std::uint32_t d, Element element) const { at_address<Element>(block_)[index(d)] = element; }
-  // If a key has an odd number of elements, writes a zero behind the last one, to complete the pair.
+  // If a key has an odd number of elements, writes a zero after the last one, to complete the pair.
   TESSERA_DEVICE void store_pad() const {
     const auto held = static_cast<std::uint32_t>(kv::held_elements<Codec>(layer_.key_dim));
     if (part == kv::KeyOrValue::key && held % Codec::pair != 0) store(held, Element{});
@@ -124,7 +124,7 @@ class WarpHead {
     }
   }
 
-  // Calls fn(r, run) for each run of 32 numbers; every lane gets all numbers of the run. Numbers behind the head's end are 0.
+  // Calls fn(r, run) for each run of 32 numbers; every lane gets all numbers of the run. Numbers beyond the head's end are 0.
   template <class Fn>
   TESSERA_DEVICE void each_run(Fn fn) const {
 #pragma unroll 1  // fn is long: a copy for each run takes the compiler minutes

@@ -1,5 +1,5 @@
 // Copies a chunk of keys or values from pages to shared memory, in two halves: load() reads into the threads' registers, store() writes to
-// shared memory. Between the two the block computes with another chunk, so that it does not wait for the loads.
+// shared memory. Between the two calls the block computes with another chunk, so that it does not wait for the loads.
 #pragma once
 
 #include <type_traits>
@@ -84,8 +84,8 @@ class KvChunk {
   std::uint32_t slot_, from_, to_;
 };
 
-// One thread's share of a chunk's keys: four neighbouring tokens, and of their dimensions every kRows-th row of pairs. (A row of pairs is
-// one pair of dimensions of all tokens, side by side. So the thread loads the pairs of its four tokens at once.)
+// One thread's share of a chunk's keys: four neighbouring tokens, and every kRows-th row of pairs of these tokens. A row of pairs is one
+// pair of dimensions for all tokens, side by side in memory, so one load reads the pairs of all four tokens.
 template <class Codec, unsigned kClass>
 class KeyChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -137,8 +137,8 @@ class KeyChunk {
   Floats<4> scales_ = {};
 };
 
-// One thread's share of a chunk's values: four neighbouring dimensions of every kRows-th pair of tokens. (A pair of tokens has its
-// dimensions side by side, so the thread loads four dimensions of both tokens at once.)
+// One thread's share of a chunk's values: four neighbouring dimensions of every kRows-th pair of tokens. The dimensions of a pair of tokens
+// are side by side in memory, so one load reads four dimensions of both tokens.
 template <class Codec, unsigned kClass>
 class ValueChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -195,8 +195,8 @@ class ValueChunk {
   }
 
  private:
-  // Loads four dimensions of a pair of tokens, element by element, from values that lie in keys: a pair in memory has two dimensions of one
-  // token. Only codecs without a scale have such values.
+  // Loads four dimensions of a pair of tokens, element by element, if values are parts of keys. There a pair in memory has two dimensions
+  // of one token (for values elsewhere: one dimension of two tokens). Only codecs without a scale have such values.
   TESSERA_DEVICE static void load_from_keys(const KvLayer& layer, std::uint64_t block, std::uint32_t slot, PairQuad<Codec>& quad) {
     const auto* elements = at_address<const typename Codec::Element>(block);
 #pragma unroll
@@ -218,7 +218,7 @@ class ValueChunk {
   Floats<kPair> scales_[Codec::has_scale ? kQuads : 1] = {};
 };
 
-// Chunks of codecs that encode runs. The threads decode number by number from the pages, in store(); nothing is loaded ahead.
+// A chunk whose codec encodes runs. The threads decode number by number from the pages, in store(); nothing is loaded ahead.
 class RunChunk {
  public:
   TESSERA_DEVICE void load(const KvStream& stream, std::uint64_t chunk) {

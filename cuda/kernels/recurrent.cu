@@ -1,4 +1,5 @@
-// Convolutions and recurrences along each sequence. A thread has some columns or state values alone, and goes through the rows of a run.
+// Convolutions and recurrences along each sequence. Each thread computes its own columns or state values, and goes through the rows of a
+// run.
 #include "cuda/kernels/recurrent.hpp"
 
 #include <cmath>
@@ -59,7 +60,8 @@ class StateColumn {
 
 TESSERA_DEVICE float state_of(const float* state, std::uint32_t key) { return state == nullptr ? 0.0f : state[key * backend::kStripe]; }
 
-// Computes S = decay * S + key (x) added of one value. Returns query S.
+// Computes S = decay * S + key (x) added for one value of a head (S: the value's state for all keys), and returns the product of query and
+// S.
 TESSERA_DEVICE float update(const float* before, float* after, std::uint32_t keys, float decay, const float* key, const float* query,
                             float added) {
   Chains seen;
@@ -71,7 +73,8 @@ TESSERA_DEVICE float update(const float* before, float* after, std::uint32_t key
   return seen.total();
 }
 
-// Computes the values of one head and thread in all rows of a run. result(x, state before, key, query, value, decay, rate, after) is a row's.
+// Computes the values of one head and thread in all rows of a run. result(state before, state after, key, query, value, decay, rate)
+// returns the output of one row, and writes the state after it.
 template <class Result>
 TESSERA_DEVICE void recur(const RecurrenceArgs& args, Result result) {
   const std::uint32_t head = blockIdx.y, value = blockIdx.z * kStateThreads + threadIdx.x;
@@ -95,7 +98,7 @@ TESSERA_KERNEL(convolve_rows, kStateThreads, ConvolveArgs) {
   if (column >= args.columns) return;
   const StateRun run = args.states.runs[blockIdx.x];
   const std::uint32_t kept = args.width - 1;
-  float seen[backend::kMostConvolved];  // the inputs that the present row sees, its own last
+  float seen[backend::kMostConvolved];  // the inputs that the present row sees; the last one is its own
   for (std::uint32_t k = 0; k < kept; ++k) {
     seen[k] = run.before == 0 ? 0.0f : state_at(args.states, run.before)[std::size_t{k} * args.columns + column];
   }

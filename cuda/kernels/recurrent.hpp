@@ -39,7 +39,7 @@ inline constexpr unsigned kStateThreads = 128;
 struct PrepareStateArgs {
   float* qkv;              // [rows][qkv_stride]; unused by prepare_scan
   float* steps;            // [rows][steps_stride]: decays afterwards; prepare_scan: the steps
-  float* rates;            // [rows][rates_stride]: betas; prepare_scan: the decays, which are written alone
+  float* rates;            // [rows][rates_stride]: betas; prepare_scan: the decays, which it writes without reading
   const float* rate;       // [heads]
   const float* step_bias;  // [heads]
   std::uint32_t heads, groups, keys;
@@ -54,7 +54,7 @@ struct RecurrenceArgs {
   const float* x;       // [rows][x_stride]
   const float* decays;  // [rows][decays_stride]
   const float* rates;   // [rows][rates_stride]
-  const float* skip;    // [heads]; scan_rows alone
+  const float* skip;    // [heads]; used only by scan_rows
   float* out;           // [rows, heads, values]
   std::uint32_t x_stride, decays_stride, rates_stride;
   std::uint32_t heads, groups, keys, values;

@@ -46,7 +46,7 @@ TESSERA_DEVICE void for_each_left(const Row& row, const Cuts& cuts, std::uint32_
 }
 
 struct Found {
-  std::uint32_t index;   // index of the item; n: even all weights together do not pass the target
+  std::uint32_t index;   // index of the item; n: the sum of all weights does not pass the target
   std::uint64_t weight;  // weight of item `index`
   std::uint64_t rest;    // the target less the weights before `index`; less than `weight`
 };
@@ -85,7 +85,7 @@ TESSERA_DEVICE Found find_first(std::uint64_t* warps, std::uint32_t n, Sum&& sum
   }
 }
 
-// Returns the largest key for which the candidates with this key or a higher one together weigh more than the target; 0 if even all
+// Returns the largest key k for which the candidates with keys of k or higher weigh more than the target together. Returns 0 if all
 // candidates together do not. A candidate's weight is weight(logit).
 template <class Weight, class Target>
 TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weight&& weight, Target&& target_of) {
@@ -121,8 +121,8 @@ TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weig
     key |= std::uint64_t{kDigits - 1 - found.index} << digit.shift;
     decided |= bits;
     rest = found.rest;
-    // All tokens of one logit weigh the same. If the target is passed only by the last of them, all are kept, and the digits of the token
-    // need not be found.
+    // All tokens of one logit weigh the same. If only the last of them passes the target, all are kept, and the digits of the token need
+    // not be found.
     if (i + 1 == kLogitDigits && rest >= found.weight - weight(key_logit(key))) return key;
   }
   return key;

@@ -1,5 +1,5 @@
-// Drawing a token without a sort: the arguments of the kernel in sampling.cu, and its arithmetic that needs no threads. The result is that
-// of Sampler (src/sampling).
+// Draws a token without a sort: arguments of the kernel in sampling.cu, and the arithmetic that needs no threads. The drawn token is the
+// one that Sampler (src/sampling) draws.
 //
 // The candidates that the steps leave are not stored as a list. Each step either changes all logits in the same way, or keeps the
 // candidates from some key on, in the order "higher logit, then lower token id". So a few numbers (Cuts) tell for any token whether it is

@@ -64,7 +64,7 @@ Status ExpertFeeds::route(const Device& device, const KernelTable& kernels, cons
 
 Status ExpertFeeds::compute(const Device& device, const KernelTable& kernels, const ExpertCall& call) const {
   const std::uint32_t n_used = call.routing.n_used, slots = call.rows * n_used;
-  const std::size_t size = slots > call.n_experts ? 1 : 0;  // tiles of several slots where experts have several rows on average
+  const std::size_t size = slots > call.n_experts ? 1 : 0;  // tiles of several slots if experts have several rows on average
   const std::uint32_t tiles = most_tiles(slots, call.n_experts, kSlotRows[size]);
   TESSERA_TRY_STATUS(route(device, kernels, call, kSlotRows[size]));
   const auto multiply = [&](const DeviceWeight& weight, const float* bias, const float* x, std::uint32_t x_stride, std::uint32_t sharing,

@@ -11,7 +11,7 @@
 
 namespace tessera::cuda {
 
-// One layer's experts and their rows. All pointers but the weights are device addresses.
+// One layer's experts and their rows. All pointers except the weights are device addresses.
 struct ExpertCall {
   const backend::Routing& routing;
   ActivationKind activation = ActivationKind::silu;
@@ -44,7 +44,7 @@ Status multiply_heads(const Device& device, const KernelTable& kernels, const Sl
 
 class ExpertFeeds {
  public:
-  // Takes the buffers for the largest step. take(bytes) returns memory of the device.
+  // Allocates the buffers for the largest step. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     const std::uint64_t slots = std::uint64_t{shape.rows} * shape.used_experts;

@@ -15,7 +15,7 @@
 
 namespace tessera::cuda {
 
-// A change whose numbers lie in a device's memory as the adapter's file has them: A, B, lengths.
+// A change whose numbers (A, B, lengths) lie in a device's memory in the order and the types of the adapter's file.
 class DeviceLowRank final : public backend::LowRank {
  public:
   [[nodiscard]] static std::uint64_t bytes_of(const backend::LowRankShape& shape) noexcept;

@@ -40,7 +40,7 @@ class ManyRowProducts {
 
   // Opens cuBLASLt. If it cannot be used, refusal() gives the reason. Error: out_of_memory.
   Status open(const std::shared_ptr<Device>& device, const std::string& library);
-  // Takes the buffers for the largest step. take(bytes) returns memory of the device.
+  // Allocates the buffers for the largest step. take(bytes) returns memory of the device.
   template <class Take>
   void lay_out(const backend::WorkspaceShape& shape, Take take) noexcept {
     if (!wanted_) return;
@@ -51,11 +51,11 @@ class ManyRowProducts {
     half_weights_ = take(half_weight_bytes_);
     workspace_ = take(kGemmWorkspace);
   }
-  // Computes a small product of each type that the weights will need. cuBLASLt loads code and allocates memory at its first products; this
-  // way it does so while the model is loaded, and errors show now.
+  // Computes a small product of each type that the weights will need. cuBLASLt loads code and allocates memory at its first products. With
+  // this call both happen while the model is loaded, and so do their errors.
   Status warm_up(std::span<const backend::MatrixShape> weights);
 
-  // Returns whether a product of so many rows is computed here.
+  // Returns whether a product of `rows` rows is computed here.
   [[nodiscard]] bool takes(std::size_t rows) const noexcept { return rows >= kGemmRows && is_used(); }
   // Forget the converted rows, because the activation has changed, or because the step works on other rows.
   void forget(backend::Act changed) noexcept {
@@ -76,7 +76,7 @@ class ManyRowProducts {
   [[nodiscard]] bool is_used() const noexcept { return gemm_ != nullptr && !refused_; }
   // Returns the reason why cuBLASLt is not used, although it was wanted; empty if there is none.
   [[nodiscard]] std::string refusal() const { return refused_ ? "cuBLASLt has no kernel for a shape of this model" : reason_; }
-  // Return the number of products that cuBLASLt has been asked for, and its version; 0 without it.
+  // Return the number of products that cuBLASLt was asked for, and cuBLASLt's version. Both are 0 without cuBLASLt.
   [[nodiscard]] std::uint64_t products() const noexcept { return gemm_ != nullptr ? gemm_->products() : 0; }
   [[nodiscard]] std::uint64_t version() const noexcept { return gemm_ != nullptr ? gemm_->version() : 0; }
 

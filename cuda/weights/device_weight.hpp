@@ -7,9 +7,9 @@
 
 namespace tessera::cuda {
 
-struct DeviceWeight : DeviceMatrix {  // all matrices as one; its outputs are those of all
+struct DeviceWeight : DeviceMatrix {  // all matrices as one matrix, with the outputs of all of them
   std::uint32_t count = 1;            // matrices
-  const float* factors = nullptr;     // factors of the products with each matrix, on the device  [count]; nullptr: none
+  const float* factors = nullptr;     // [count]: factors of the products with each matrix, on the device; nullptr: none
 
   [[nodiscard]] constexpr std::uint32_t outputs_each() const noexcept { return outputs / count; }
 };

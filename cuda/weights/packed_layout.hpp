@@ -16,12 +16,11 @@
 //           block256    4 and 5 bits: the scale and the minimum of a sub-block of 32, a byte each. (The file has them
 //                       in 6 bits; to take those apart would cost every product instructions.)
 //                       6 bits: the scales of two sub-blocks of 16, a byte each, plus 128
-//           open        of 16 values the scale (f32), or with a minimum the scale and the minimum's addend
+//           open        for each 16 values the scale (f32), or with a minimum the scale and the minimum's addend
 //   supers  block256    d and dmin (f16) of 256 values; 6 bits: d alone
 //
-// A matrix takes as many bytes as in the file; Q4_K takes 2.8 % more, Q5_K 2.3 % more. Formats whose blocks are opened take 10 bits a weight (Q2_K:
-// 12), whatever they have in the file. Plain numbers may end within a unit; the rest of the
-// unit is zeros.
+// A matrix takes as many bytes as in the file; Q4_K takes 2.8 % more, Q5_K 2.3 % more. Formats whose blocks are opened take 10 bits a
+// weight (Q2_K: 12), independently of their size in the file. Plain numbers may end within a unit; the rest of the unit is zeros.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +30,9 @@
 
 namespace tessera::cuda {
 
-// The forms in which a device holds weights: those of formats::PackedForm that take blocks apart, and two for blocks that are opened when
-// they are packed. An opened block has for each weight an integer of 8 bits, from which 128 is subtracted, and for each 16 weights a scale
-// (f32) and, with open_min, a minimum.
+// The forms in which a device holds weights: the forms of formats::PackedForm that take blocks apart, and two forms for blocks that are
+// opened when they are packed. An opened block has for each weight an integer of 8 bits, from which 128 is subtracted, and for each 16
+// weights a scale (f32) and, with open_min, a minimum.
 enum class DeviceForm : std::uint8_t {
   f32, f16, bf16, block32_4, block32_4_min, block32_5, block32_5_min, block32_8, block256_4, block256_5, block256_6,
   open, open_min,

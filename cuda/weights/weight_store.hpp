@@ -39,7 +39,7 @@ class WeightStore {
   [[nodiscard]] static std::uint64_t vector_bytes(std::uint64_t n) noexcept;
   [[nodiscard]] static std::uint64_t staging_bytes(const backend::MatrixShape& shape) noexcept;
 
-  // Backend's functions of the same names. reserve() comes first.
+  // Implement Backend's functions of the same names. Call reserve() first.
   Status reserve(std::shared_ptr<const Device> device, std::uint64_t bytes, std::uint64_t staging);
   Result<const backend::Matrix*> add_matrix(const backend::MatrixShape& shape, const backend::RowReader& read);
   Result<const backend::Vector*> add_vector(std::span<const float> values);
@@ -58,8 +58,8 @@ class WeightStore {
   DeviceBuffer memory_;
   std::uint64_t used_ = 0;
   std::unique_ptr<Staging> staging_;  // exists while the model is loaded
-  // Each matrix has an allocation of its own, because the handle that add_matrix() returns is its address, which must not change. The
-  // list is a vector, which takes no memory while it is empty. So a backend that only plans (one before open()) is made without failing.
+  // Each matrix has an allocation of its own, because the handle that add_matrix() returns is the matrix's address, which must not change.
+  // The list is a vector, which takes no memory while it is empty. So making a backend that only plans (before open()) cannot fail.
   std::vector<std::unique_ptr<DeviceWeight>> matrices_;
   std::vector<backend::MatrixShape> shapes_;
   std::vector<std::unique_ptr<DeviceVector>> vectors_;

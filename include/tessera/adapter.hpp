@@ -5,10 +5,11 @@
 //   auto session = engine.session({.adapters = {{*pirate}}});
 //   auto logits = session->append(*engine.tokenizer().encode("Good morning"));
 //
-// The bits of a sequence depend on its own adapters alone: a session without adapters has the bits of an engine that never loaded one.
+// The bits of a sequence depend only on its own adapters: a session without adapters has the same bits as in an engine that never loaded an
+// adapter.
 //
 // An Adapter is a handle: copies are cheap and share the weights, which are freed with the last copy. Sessions keep the adapters that they
-// use. Threads: every function may be called from several at once. An empty Adapter (docs/headers.md) has no name and no bytes, and its
+// use. Threads: several threads may call every function at once. An empty Adapter (docs/headers.md) has no name and no bytes, and its
 // engine() is empty.
 #pragma once
 
@@ -31,8 +32,8 @@ class ModelSource;
 
 // Options of Engine::adapter().
 struct AdapterOptions {
-  // The source from which the engine was loaded, for engines that were not loaded from a path. Only adapters with lengths (DoRA) need it:
-  // what they do depends on the model's weights. nullptr: the engine's path is opened again.
+  // The source from which the engine was loaded, for engines that were not loaded from a path. Only adapters with lengths (DoRA) need the
+  // source, because their change depends on the model's weights. nullptr: the engine's path is opened again.
   const ModelSource* base = nullptr;
   std::stop_token stop = {};
 };
@@ -46,14 +47,14 @@ class Adapter {
   Adapter& operator=(Adapter&&) noexcept;
   ~Adapter();
 
-  // Return the adapter's name and the name of the model for which it was made, as its file says. They may be empty.
+  // Return the adapter's name and the name of the model for which it was made, as its file says. Both names may be empty.
   [[nodiscard]] std::string_view name() const noexcept;
   [[nodiscard]] std::string_view base_name() const noexcept;
   // Returns a hash of the adapter's numbers. Adapters with equal hashes change a model in the same way.
   [[nodiscard]] Hash128 content() const noexcept;
   // Returns the memory that the adapter takes, in bytes.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
-  // Returns the largest rank of its matrices, and the number of the model's matrices that it changes.
+  // Return the largest rank of the adapter's matrices, and the number of the model's matrices that the adapter changes.
   [[nodiscard]] std::uint32_t rank() const noexcept;
   [[nodiscard]] std::size_t matrices() const noexcept;
   // Returns the tokens from whose beginning on the adapter is active (aLoRA: activated LoRA); empty: it is active from the first token on.
@@ -75,7 +76,8 @@ struct AdapterUse {
   Adapter adapter = {};
   float scale = 1.0f;  // factor of the adapter's change; 0: the adapter is not used
   // The position of the first token that the adapter changes. Default: 0, or for adapters with an invocation: the last place in a call's
-  // tokens (Session::append(), Request::prompt) where the invocation begins. Until a call has the invocation, the adapter is not active.
+  // tokens (Session::append(), Request::prompt) where the invocation begins. Until a call's tokens contain the invocation, the adapter is
+  // not active.
   std::optional<std::uint64_t> from = {};
 };
 

@@ -1,4 +1,4 @@
-// A Batch is the rows of one forward pass, of one or of many sessions; Outputs are their results.
+// A Batch is the rows of one forward pass, of one session or of many. Outputs are the results of the rows.
 //
 //   tessera::Batch batch;
 //   auto added = batch.add(first, prompt);                                                 // logits after the prompt's last token
@@ -26,24 +26,24 @@ class Session;
 enum class Want : std::int32_t {
   nothing = 0,
   logits = 1,  // [vocab]; if the row is its session's last, Session::logits() has them too
-  hidden = 2,  // [d_model]: the residual stream behind the last layer that runs, before the final norm
-  token = 3,   // the token that the row's sampler draws to follow the row
-  embedding = 4,  // [ModelSpec::embedding_width()]: the residual stream behind the final norm: for comparing texts
-  scores = 5,     // [ModelSpec::n_scores]: what the head of a model that ranks or classifies computes of the row
+  hidden = 2,  // [d_model]: the residual stream after the last layer that is computed, before the final norm
+  token = 3,   // the next token after the row, drawn by the row's sampler
+  embedding = 4,  // [ModelSpec::embedding_width()]: the residual stream after the final norm, for comparing texts
+  scores = 5,     // [ModelSpec::n_scores]: output of the head, in a model that ranks or classifies
 };
 
 // One token to compute. Rows get the next free positions of their session, in the order of the rows.
 struct Row {
   Token token = 0;
-  // A vector [d_model] that is computed instead of a token. It must live until forward() returns. The session keeps the vector's
-  // content_hash() only (Session::contents()).
+  // A vector [d_model] to compute instead of a token. The vector must live until forward() returns. The session keeps only the vector's
+  // content_hash() (Session::contents()).
   std::span<const float> embedding = {};
   Want want = Want::nothing;
-  // The sampler of Want::token. It must live until forward() returns, and rows may share it. The drawn token is not added to the
-  // session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself, and for
-  // samplers with penalties Sampler::begin_answer() where an answer begins.
+  // The sampler of Want::token. The sampler must live until forward() returns, and several rows may share it. The drawn token is not added
+  // to the session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself, and for samplers with
+  // penalties Sampler::begin_answer() where an answer begins.
   // The backend draws if it can (a GPU can), if the sampler has a recipe() and if the tokenizer has no suppressed() tokens.
-  // Otherwise the sampler draws, on the engine's threads and for several rows at once: its stages must not use the engine.
+  // Otherwise the sampler draws, on the engine's threads and for several rows at once, so its stages must not use the engine.
   Sampler* sampler = nullptr;
   std::uint32_t segment = 0;  // the segment that the token belongs to, below ModelSpec::n_segments. 0 for models without segments
 };
@@ -54,12 +54,12 @@ class Batch {
   // Adds a row. The session's pending tokens (session.hpp) are computed before its first row. The session must not move until
   // forward() returns.
   Status add(Session& session, const Row& row) noexcept;
-  // Adds a row for each token of a prompt. `want` is the result that the last row gives; the other rows give none. If `tokens` is empty,
-  // adds one row, which stands for the session's last pending token.
+  // Adds a row for each token of a prompt. `want` is for the last row; the other rows have no result. If `tokens` is empty, adds one row,
+  // which stands for the session's last pending token.
   Status add(Session& session, std::span<const Token> tokens, Want want = Want::logits) noexcept;
   // Adds a row for each token of a prompt, as above; `sampler` draws the token that follows the last token.
   Status add(Session& session, std::span<const Token> tokens, Sampler& sampler) noexcept;
-  // Gives this session a stop token of its own, which is checked before every step. If it stops the session, the other sessions of the
+  // Sets a stop token for this session only, which is checked before every step. If the token stops the session, the other sessions of the
   // batch go on.
   Status set_stop(Session& session, std::stop_token stop) noexcept;
   void clear() noexcept;
@@ -84,7 +84,7 @@ class Batch {
 };
 
 struct ForwardOptions {
-  // The layers to compute: [first_layer, last_layer). Several engines in a row (a pipeline) compute a part of the layers each. If
+  // The layers to compute: [first_layer, last_layer). In a pipeline of several engines, each engine computes a part of the layers. If
   // first_layer is above 0, rows must have embeddings; if last_layer is below the number of layers, there are no logits. All forward()
   // calls of a session must have the same range.
   std::uint32_t first_layer = 0;
@@ -92,7 +92,7 @@ struct ForwardOptions {
   std::stop_token stop = {};  // stops all sessions; checked before every layer
 };
 
-// The results of a batch. A row is named by its index in the batch.
+// The results of a batch. The functions name a row by its index in the batch.
 class Outputs {
  public:
   // Returns the row's logits [vocab], vector or scores; empty if the row wanted nothing or its session failed.

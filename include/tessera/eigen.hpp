@@ -6,8 +6,7 @@
 //   auto softer = tessera::eigen::stage([](auto logits) { logits /= 2.0f; });
 //   auto sampler = tessera::sampling::chain().stage(softer).seed(1).build();
 //
-// A view is valid for as long as what it was made of: logits until the next call on their session, keys and values until their cache is
-// next changed.
+// A view of logits is valid until the next call on their session. A view of keys or values is valid until their cache is next changed.
 #pragma once
 
 #include <cstddef>
@@ -41,15 +40,15 @@ using Array = Eigen::Map<Eigen::ArrayXf>;
   return {logits.values.data(), static_cast<Eigen::Index>(logits.rows()), static_cast<Eigen::Index>(logits.vocab)};
 }
 
-// Returns the numbers as a matrix whose rows have `columns` numbers each  [rows, columns]. Precondition: columns > 0. Numbers behind the
-// last whole row are left out.
+// Returns the numbers as a matrix whose rows have `columns` numbers each  [rows, columns]. Precondition: columns > 0. Numbers after the
+// last complete row are left out.
 [[nodiscard]] inline Matrix matrix(std::span<const float> values, std::size_t columns) noexcept {
   return {values.data(), static_cast<Eigen::Index>(values.size() / columns), static_cast<Eigen::Index>(columns)};
 }
 
-// The KV types of which Eigen can have views. Scalar: Eigen's type of a number. group: how many neighbouring numbers lie side by side,
-// because kernels multiply them at once (src/kv/block.hpp). INT8, FP8 and INT4 are stored with scales, so no view can show the model's
-// numbers: use kv::decode() (extend/kv/records.hpp).
+// The KV types that Eigen views can show. Scalar: Eigen's type of a number. group: the number of neighbouring numbers that lie side by
+// side, because kernels multiply them at once (src/kv/block.hpp). INT8, FP8 and INT4 are stored with scales, so no view can show the
+// model's numbers: use kv::decode() (extend/kv/records.hpp).
 template <class Scalar>
 struct KvScalar;
 template <>
@@ -75,7 +74,7 @@ using KvMatrix = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::D
 // member + 2 * group, ...  [page_tokens, dimensions / group]. For float, whose group is 1, these are the whole keys. In the types of 16
 // bits pairs of dimensions lie side by side, so one view shows half of the dimensions: the even ones with `member` 0, the odd ones with 1.
 // Rows of tokens that are not computed yet hold arbitrary numbers. The view is empty if the layer has another type or no keys, if the page
-// was given back, or if `member` is not below the group.
+// was freed, or if `member` is not below the group.
 template <class Scalar>
 [[nodiscard]] KvMatrix<Scalar> keys(const KvLayerView& layer, std::size_t kv_head, std::size_t page, std::size_t member = 0) noexcept {
   constexpr Eigen::Index kGroup = KvScalar<Scalar>::group;
@@ -106,7 +105,7 @@ template <class Scalar>
   return {block + member, dims, tokens / kGroup, strides};
 }
 
-// A sampler's stage (extend/sampling/stage.hpp) made of a function that changes logits. It is called as function(logits), or as
+// A sampler's stage (extend/sampling/stage.hpp) made of a function that changes logits. The stage calls function(logits), or
 // function(logits, tokens, context). `logits` is an Array that the function changes in place: -infinity removes a candidate. tokens[i] is
 // the token of logits[i]; the first stage of a chain sees the whole vocabulary in its order. The function must be copyable. If it throws,
 // the draw fails with callback_failed.

@@ -1,6 +1,6 @@
 // Embeddings of texts, and scores of documents for a query. An embedding is a vector; the dot product of the vectors of two texts says how
-// alike the texts are. Encoders (BERT, XLM-R) give embeddings, and so do decoders that were trained to embed texts (Qwen3-Embedding).
-// Models that rank (cross-encoders, Qwen3-Reranker) give scores.
+// alike the texts are. Encoders (BERT, XLM-R) compute embeddings, and so do decoders that were trained to embed texts (Qwen3-Embedding).
+// Models that rank (cross-encoders, Qwen3-Reranker) compute scores.
 //
 //   const std::array<std::string_view, 2> texts = {"A cat sleeps.", "The cat is asleep."};
 //   auto embeddings = engine.embed(texts);
@@ -28,7 +28,7 @@ namespace detail {
 class EmbeddingMaker;
 }
 
-// The use of a text. Some models were trained with a prompt in front of queries or documents, and state it in their files.
+// The use of a text. Some models were trained with a prompt in front of queries or documents, and state this prompt in their files.
 enum class TextRole : std::int32_t {
   plain = 0,     // no prompt
   query = 1,     // the model's prompt for queries, if it has one
@@ -37,27 +37,28 @@ enum class TextRole : std::int32_t {
 
 // The treatment of a text of more tokens than the model reads.
 enum class LongText : std::int32_t {
-  cut = 0,      // the first tokens count (Embeddings::was_cut())
+  cut = 0,      // only the first tokens are read (Embeddings::was_cut())
   refuse = 1,   // the text is an error: invalid_argument
-  windows = 2,  // windows of the text are read one by one; the text's vector is their mean, weighted by their numbers of tokens
+  windows = 2,  // windows of the text are read one by one; the text's vector is the mean of the windows' vectors, weighted by their tokens
 };
 
 struct EmbedOptions {
-  Pooling pooling = Pooling::automatic;  // automatic: the model's own; of models that say none, the mean. Not Pooling::rank
+  Pooling pooling = Pooling::automatic;  // automatic: the model's own, or the mean if its files state none. Error: Pooling::rank
   TextRole role = TextRole::plain;
-  std::optional<std::string> prompt = {};  // stands in front of each text, in place of the model's prompt
+  std::optional<std::string> prompt = {};  // text in front of each text, instead of the model's prompt
   // Special::parse: names of control tokens in a text count as these tokens, as in sentence-transformers.
   Special special = Special::as_text;
-  // The number of values that each vector keeps, the first ones (Matryoshka embeddings; Kusupati et al. 2022). 0: all.
+  // The number of values that each vector keeps: the first values (Matryoshka embeddings; Kusupati et al. 2022). 0: all.
   std::uint32_t dimensions = 0;
-  // Each vector gets length 1 (a vector of zeros stays as it is), also of models whose files do not ask for it.
+  // true: each vector is scaled to length 1, even if the model's files do not ask for it. A vector of zeros stays as it is.
   bool normalises = true;
   LongText long_text = LongText::cut;
   std::uint32_t overlap = 0;        // LongText::windows: tokens that a window shares with the one before it. A prompt is in the first window only
-  // Tokens that are read of a text, those that the tokenizer puts around it included. 0: as many as the model's files say, or the context.
+  // Most tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0: the number that the model's
+  // files state, or the context.
   std::uint32_t most_tokens = 0;
   std::stop_token stop = {};        // checked before every layer
-  // Called after each text with the number of texts that are done and of all texts. Return false to cancel.
+  // Called after each text, with the number of finished texts and the number of all texts. Return false to cancel.
   std::function<bool(std::size_t done, std::size_t total)> progress = {};
 };
 
@@ -66,16 +67,16 @@ class Embeddings {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }  // texts
   [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
-  // Returns the vector of text i; with Pooling::none, that of its token `row`. Empty if there is none.
+  // Returns the vector of text i; with Pooling::none, the vector of the text's token `row`. Empty if there is no such text or token.
   [[nodiscard]] std::span<const float> row(std::size_t i, std::size_t row = 0) const noexcept {
     if (i >= texts_.size() || row >= texts_[i].rows) return {};
     return std::span(values_).subspan((texts_[i].first + row) * dimensions_, dimensions_);
   }
   [[nodiscard]] std::size_t rows(std::size_t i) const noexcept { return i < texts_.size() ? texts_[i].rows : 0; }  // vectors of text i
-  // Return the number of tokens that were read of text i, and whether it has more.
+  // Return the number of tokens that were read from text i, and whether the text has more tokens.
   [[nodiscard]] std::size_t tokens(std::size_t i) const noexcept { return i < texts_.size() ? texts_[i].tokens : 0; }
   [[nodiscard]] bool was_cut(std::size_t i) const noexcept { return i < texts_.size() && texts_[i].was_cut; }
-  [[nodiscard]] std::span<const float> values() const noexcept { return values_; }  // all vectors, one behind another
+  [[nodiscard]] std::span<const float> values() const noexcept { return values_; }  // all vectors, one after another
 
  private:
   friend class detail::EmbeddingMaker;
@@ -89,8 +90,8 @@ class Embeddings {
 };
 
 struct RerankOptions {
-  std::string instruction = {};   // for models that take one (Qwen3-Reranker): the task, in a sentence; empty: the model's usual task
-  std::uint32_t most_tokens = 0;  // tokens of query and document together, which are cut at their ends; 0: as the model says
+  std::string instruction = {};   // the task in a sentence, for models that accept one (Qwen3-Reranker); empty: the model's usual task
+  std::uint32_t most_tokens = 0;  // most tokens of query and document together (both are cut at their ends); 0: as the model's files say
   std::stop_token stop = {};      // checked before every layer
 };
 

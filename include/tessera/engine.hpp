@@ -48,13 +48,13 @@ namespace tessera {
 
 enum class BackendKind : std::int32_t { cpu = 0, cuda = 1 };
 enum class TokenizerUse : std::int32_t {
-  from_model = 0,  // the file's tokenizer, which must load; a file without a tokenizer gives an engine without one
-  none = 1,        // the host brings its own
+  from_model = 0,  // the file's tokenizer; load() fails if it cannot be loaded. A file without a tokenizer is no error
+  none = 1,        // no tokenizer: the host has its own
 };
 
 enum class Fallback : std::int32_t {
   allow = 0,
-  refuse = 1,  // an operation without its best kernel is an error of load()
+  refuse = 1,  // load() fails if an operation would run without its best kernel
 };
 
 // A callback that is called while weights are read. done: bytes read so far; total: bytes to read in all. Return false to cancel.
@@ -62,79 +62,86 @@ using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)
 
 struct EngineOptions {
   // Options that change results.
-  KvOptions kv = {};                                     // for sessions whose own options are automatic
-  std::uint32_t context = 0;                             // tokens of a session at most; 0: the model's own
-  std::optional<std::uint32_t> sliding_window = {};      // instead of the file's (Mistral: 4096); 0 turns it off
+  KvOptions kv = {};                                     // defaults for sessions whose own options are automatic
+  std::uint32_t context = 0;                             // most tokens of a session; 0: the model's context length
+  std::optional<std::uint32_t> sliding_window = {};      // tokens, instead of the file's value (Mistral: 4096); 0: no window
   TokenizerUse tokenizer = TokenizerUse::from_model;
-  // Loads the file's MTP head, a layer that guesses further tokens, for head_drafter(). Each row is then computed in this layer too, and
-  // sessions are limited like those of a model with recurrent layers: they can go back to checkpoints only, and share prefixes that end
-  // at checkpoints only (docs/explanation/speculation.md). The model's own results are the same. Error: not_found, the file has no MTP head.
+  // Loads the file's MTP head, a layer that guesses further tokens, for head_drafter(). The model's own results stay the same.
+  // Cost: each row is computed in this layer too. Sessions have the limits of a model with recurrent layers: they can be truncated only to
+  // checkpoints, and share only prefixes that end at checkpoints (docs/explanation/speculation.md).
+  // Error: not_found, the file has no MTP head.
   MtpHeads mtp = MtpHeads::leave_out;
-  // Draft heads in a file of their own, for head_drafter(): the folder of Medusa or EAGLE heads as hubs publish them, or llama.cpp's GGUF of an
-  // EAGLE-3 head. They must have been trained for this model. Results stay the same, and tokens cannot be removed from sessions. Empty: none.
-  // Errors: those of reading the file; invalid_argument, the heads are for a model of another width, vocabulary or number of layers, or
-  // `mtp` loads heads too; unsupported, heads of another kind.
+  // Path of draft heads that have a file of their own, for head_drafter(): a folder of Medusa or EAGLE heads as hubs publish them, or
+  // llama.cpp's GGUF of an EAGLE-3 head. The heads must have been trained for this model. Results stay the same, but Session::remove()
+  // returns unsupported. Empty: no such file. Errors: those of reading the file; invalid_argument, the heads are for a model of another
+  // width, vocabulary or number of layers, or `mtp` loads heads too; unsupported, heads of another kind.
   std::filesystem::path draft_heads = {};
-  // The same from a GGUF source of the host (a ModelFile in memory, for example), instead of a path. The engine keeps it only while loading.
+  // Draft heads from a GGUF source of the host (a ModelFile in memory, for example), instead of the path `draft_heads`. The engine keeps
+  // the source only while loading.
   std::shared_ptr<const ModelSource> draft_heads_source = {};
-  // Adapters (LoRA) that become part of the weights, in this order. A tensor that they change is rounded to its own format again, and the engine
-  // computes as fast as without them. Errors: those of reading an adapter; unsupported, an adapter that is active only behind an invocation (aLoRA),
-  // or a tensor in a format that tessera does not write.
+  // Adapters (LoRA) to merge into the weights, in this order. Each changed tensor is rounded to its own format again. The engine computes
+  // as fast as without adapters. Errors: those of reading an adapter; unsupported, an adapter with an invocation (aLoRA), or a tensor in a
+  // format that tessera does not write.
   std::vector<MergedAdapter> merge = {};
-  Numerics numerics = Numerics::automatic;               // the arithmetic; explain() says which family each operation has with it
-  // The inputs of products. Errors with as_the_model_says: unsupported, a rounding that tessera does not compute, or a backend other than the
-  // CPU's for a model that says how inputs are rounded.
+  Numerics numerics = Numerics::automatic;               // the arithmetic; explain() returns the family of each operation
+  // Rounding of the inputs of matrix products. Errors with as_the_model_says: unsupported, a rounding that tessera does not compute, or a
+  // backend other than the CPU's if the model states a rounding.
   Activations activations = Activations::automatic;
 
   // Options that change speed and memory.
   BackendKind backend = BackendKind::cpu;
-  CudaOptions cuda = {};                                 // for the cuda backend alone
-  // Instruction set of the CPU's kernels. Force a set for tests and comparisons; a set that cannot run here is an error. Tiles
-  // (amx) are requested from the system for the whole process: signal frames grow by 8 KB, so the system then refuses alternate
-  // signal stacks that are too small for that. A host with small signal stacks forces avx512_vnni.
+  CudaOptions cuda = {};                                 // only for the cuda backend
+  // Instruction set of the CPU's kernels. Set it only for tests and comparisons. Error: a set that this machine cannot run.
+  // amx: the engine requests tiles from the system for the whole process. Signal frames then grow by 8 KB, and the system refuses alternate
+  // signal stacks that are too small for such frames. If your signal stacks are small, set avx512_vnni.
   InstructionSet instruction_set = InstructionSet::automatic;
   std::uint32_t threads = 0;                             // threads of the engine's own pool; 0: usable_threads() (executor.hpp)
   // Number of ranks among which the model is divided. Each rank is a thread with a part of the weights and an equal share of `threads` (at
-  // least one thread). Results are the same bits for every number of ranks. It pays on machines with several memories (NUMA nodes):
-  // docs/howto/ranks.md. Errors: unsupported, the model has fewer columns than ranks, or draft heads; an executor, an input observer or
-  // another backend than the CPU's is asked for too.
+  // least one thread). Results are the same bits for every number of ranks. Several ranks pay on machines with several memories (NUMA
+  // nodes): docs/howto/ranks.md. Errors: unsupported, if the model has fewer columns than ranks or has draft heads, or if an executor, an
+  // input observer or another backend than the CPU's is set too.
   std::uint32_t ranks = 1;
   RankSplit rank_split = RankSplit::heads;               // how the model is divided, among threads or processes
   // Addresses ("HOST:PORT" or "unix:PATH") of rank programs that wait for an engine (serve_rank(), tessera-rank), on this machine or
-  // others: they become ranks 1, 2, ..., and this process is rank 0. Each has a part of the weights and the keys and values of its heads.
-  // All must load the same model; a difference is an error. If a rank fails or does not answer, the call returns device_error and nothing
-  // of its step is kept; every later call fails too, until the engine is loaded again. Errors beside those of `ranks`: io or not_found,
-  // nobody listens there; invalid_argument, an address is wrong or not known, or a rank refuses; unsupported, with kv_file or merge. Saving,
-  // restoring, cloning, converting and verifying a session send the other ranks' part of its keys and values over the network. Adapters are
-  // sent to the ranks when they are loaded.
+  // others. The programs become ranks 1, 2, ..., and this process is rank 0. Each rank has a part of the weights, and the keys and values
+  // of its heads. All ranks must load the same model; a difference is an error.
+  // If a rank fails or does not answer, the call returns device_error, and nothing of the call's step is kept. Every later call fails too,
+  // until the engine is loaded again.
+  // Saving, restoring, cloning, converting and verifying a session send the other ranks' part of its keys and values over the network.
+  // Loading an adapter sends the adapter to the ranks.
+  // Errors besides those of `ranks`: io or not_found, no program listens at an address; invalid_argument, an address is wrong or unknown,
+  // or a rank refuses; unsupported, with kv_file or merge.
   std::vector<std::string> rank_addresses = {};
-  std::string rank_secret = {};                          // the ranks' RankOptions::secret
-  // Instead of addresses: connections of your own to the other ranks, whose processes call serve_rank() with their end
-  // (rank_transport.hpp). This process must be rank 0. Errors beside those of `ranks`: invalid_argument, this process is not rank 0, or there are addresses
-  // too.
+  std::string rank_secret = {};                          // must equal RankOptions::secret of the ranks
+  // Your own connections to the other ranks (rank_transport.hpp), instead of addresses. The other processes call serve_rank() with their
+  // end of the connections. This process must be rank 0. Errors besides those of `ranks`: invalid_argument, this process is not rank 0, or
+  // rank_addresses is set too.
   std::shared_ptr<RankTransport> rank_transport = {};
-  // A rank that is silent for this time in a step counts as failed. This time must be longer than the time that a rank computes between two
-  // exchanges. With RankSplit::layers, a rank computes all its layers for step_rows tokens in between.
+  // Milliseconds after which a rank that is silent in a step counts as failed. Choose a longer time than a rank computes between two
+  // exchanges: with RankSplit::layers, the time of all its layers for step_rows tokens.
   std::uint32_t rank_timeout_ms = 120'000;
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
-  // Tokens computed at once in a prefill. A model that reads a text as a whole has room for its context in a step (at most 8192 tokens, which
-  // is then the default context); short texts are still read together up to step_rows tokens.
+  // Most tokens of a step of a prefill. Exception: in a model that reads a text as a whole (an encoder), a step has room for the whole
+  // context: at most 8192 tokens, which is then also the largest default context. Short texts are still read together up to step_rows
+  // tokens.
   std::uint32_t step_rows = 512;
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
   std::uint64_t memory_budget = 0;                       // bytes that Plan::peak may reach; 0: no limit
-  // Bytes of KV pages at most, over all paged sessions and the prefix index. 0: sessions get the pages that they need, and pages
-  // that no session uses are kept for reuse while all pages together are within Plan::kv.
+  // Most bytes of KV pages, of all paged sessions and the prefix index together. 0: sessions get all pages that they need, and pages that
+  // no session uses stay in the prefix index while all pages together are within Plan::kv.
   std::uint64_t kv_budget = 0;
-  // Bytes that all adapters together may take (Engine::adapter()); Plan::peak includes them. 0: the rest of memory_budget, or no limit.
+  // Most bytes of all loaded adapters together (Engine::adapter()). Plan::peak includes these bytes. 0: the rest of memory_budget, or no
+  // limit if memory_budget is 0.
   std::uint64_t adapter_budget = 0;
-  // A file of kv_file_bytes for KV pages that are not in memory: pages of suspended sessions, and of the prefix index when
-  // memory is short. The file must not exist; the engine makes it with its whole size and removes its name. Empty: no file.
+  // Path of a file for KV pages that are moved out of memory: pages of suspended sessions, and pages of the prefix index when memory is
+  // short. The file must not exist. The engine creates the file in its full size (kv_file_bytes) and removes its name, so the file
+  // disappears with the engine. Empty: no file.
   std::filesystem::path kv_file = {};
   std::uint64_t kv_file_bytes = 0;
-  FreedPages freed_pages = FreedPages::leave;            // for paged sessions; fill_nan finds mistakes
-  // An object that gets the input of every matrix product (to measure importance, for example). It must outlive the engine. Results are
-  // the same, and computing takes longer. For the cpu backend alone.
+  FreedPages freed_pages = FreedPages::leave;            // for paged sessions; fill_nan reveals reads of freed pages
+  // Gets the input of every matrix product (to measure importance, for example). The observer must outlive the engine. Results stay the
+  // same, but computing takes longer. Only for the cpu backend.
   InputObserver* input_observer = nullptr;
 
   LogCallback log = {};
@@ -143,53 +150,53 @@ struct EngineOptions {
   std::stop_token stop = {};                             // cancels loading, also while the header and tokenizer are read
 };
 
-// The memory that an engine will take, known before it is taken. All numbers are bytes, unless a comment says otherwise. They are for an
-// engine with one session of `context` tokens, the session's sampler, and logits of one row. Logits of more rows (LogitsOf::all, forward())
-// are not counted: they take 4 bytes times rows times vocabulary. Sliding windows save nothing here, because the plan is for a prompt that
+// The memory that an engine will take, known before loading. Numbers are bytes unless a comment says otherwise. The plan is for an engine
+// with one session of `context` tokens, the session's sampler, and logits of one row. Logits of more rows (LogitsOf::all, forward()) are
+// not counted: they take 4 bytes times rows times vocabulary. Sliding windows save nothing here, because the plan is for a prompt that
 // fills the context in one call, and a call holds all pages until its end. With the cuda backend `weights`, `kv` and `workspace` are bytes
-// of the device, and `peak` counts the host's memory alone.
+// of the device, and `peak` counts only the host's memory.
 struct Plan {
   std::uint64_t weights = 0;
   std::uint64_t kv = 0;                  // bytes of one full session; paged: in whole slabs (kv_pools.hpp)
-  std::uint64_t kv_limit = 0;            // KV bytes that `peak` (or device_peak) includes: EngineOptions::kv_budget, or `kv` if that is 0
+  std::uint64_t kv_limit = 0;            // KV bytes that `peak` (or device_peak) includes: EngineOptions::kv_budget, or `kv` if kv_budget is 0
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler
   std::uint64_t adapters = 0;            // EngineOptions::adapter_budget
   std::uint64_t loading = 0;             // bytes that only loading takes: headers, staging
-  std::uint64_t peak = 0;                // the host's memory, the most at any time
-  std::uint64_t device_peak = 0;         // the device's memory, the most at any time; 0: no device
+  std::uint64_t peak = 0;                // most host memory at any time
+  std::uint64_t device_peak = 0;         // most device memory at any time; 0: no device
   std::uint64_t weights_per_token = 0;   // weight bytes of the file that are read for every token
   std::uint32_t context = 0;             // tokens
   DType kv_dtype = DType::f32;
-  WideLayers kv_wide = {};               // its dtype is automatic if all layers have kv_dtype
+  WideLayers kv_wide = {};               // kv_wide.dtype is automatic if all layers have kv_dtype
   KvKind kv_kind = KvKind::paged;
   std::uint32_t page_tokens = 0;
   KvLayout kv_layout = {};               // offsets of each layer's keys, values and states in the pages
 };
 
-// The kernel that runs an operation. `operation`: the operation's name and which of them, for readers ("linear, few rows").
-// `fallback`: the reason why no better kernel runs it; empty: this is the best one.
+// The kernel that runs an operation. `operation`: the operation's name and variant, for people ("linear, few rows"). `fallback`: the reason
+// why no better kernel runs the operation; empty: this is the best kernel.
 struct KernelUse {
   Operation kind = Operation::linear;
   std::string operation, kernel, family, dtype, backend, fallback;
 };
 
-// The result of Engine::kv_need(): the KV memory that a batch's rows need in addition.
+// The result of Engine::kv_need(): the additional KV memory that a batch's rows need.
 struct KvNeed {
   std::uint64_t pages = 0;             // pages of paged sessions, states of recurrent layers included
   std::uint64_t bytes = 0;             // bytes of `pages`
   std::uint64_t contiguous_bytes = 0;  // bytes of contiguous sessions, which no budget counts
 };
 struct KvRoom {
-  std::uint64_t bytes = 0;  // bytes of EngineOptions::kv_budget that no session uses; the largest number without a budget
+  std::uint64_t bytes = 0;  // bytes of EngineOptions::kv_budget that no session uses; without a budget, the largest number
 };
 
 class Engine {
  public:
   Engine() noexcept = default;  // an empty handle (docs/headers.md)
-  // Loads the model at `path`: a GGUF file, all parts of a split one, or a folder as hubs publish models (open_model()). Errors name the file,
-  // and the key or tensor.
+  // Loads the model at `path`: a GGUF file (with all its parts if it is split), or a folder as hubs publish models (open_model()). Errors
+  // name the file, and the key or tensor.
   [[nodiscard]] static Result<Engine> load(const std::filesystem::path& path, const EngineOptions& options = {}) noexcept;
   [[nodiscard]] static Result<Engine> load(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 
@@ -197,8 +204,8 @@ class Engine {
   // header. Exception: the memory budgets of host and device are not checked.
   [[nodiscard]] static Result<Plan> plan(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 
-  // Loads an adapter for this engine's model: a GGUF file, or a folder of PEFT (adapter_config.json). It may be called while sessions
-  // compute. An adapter with the same name and content that is loaded already is returned again. Errors name the file and the tensor or key:
+  // Loads an adapter for this engine's model: a GGUF file, or a folder of PEFT (adapter_config.json). May be called while sessions compute.
+  // If an adapter with the same name and content is loaded already, returns that adapter. Errors name the file and the tensor or key:
   // not_found; corrupt_file; unsupported, such as an adapter for another architecture, or a backend that does not compute adapters;
   // over_budget, EngineOptions::adapter_budget; io; cancelled.
   [[nodiscard]] Result<Adapter> adapter(const std::filesystem::path& path, const AdapterOptions& options = {}) const noexcept;
@@ -207,13 +214,15 @@ class Engine {
   // plan().context, for example); unsupported, an option that this model or backend does not have.
   [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
 
-  // Reads a session that Session::save() wrote: from a file, a source, or bytes that the caller keeps. `options` are those of a
-  // new session. Exception: DType::automatic takes the saved KV type, and any other type than the saved one is an error: restore first,
-  // then convert(). Errors say what differs: the file is damaged; it has another format version, model, numerics family, rope option
-  // or sliding window; the context is too small. A session that another backend computed goes on here, but this backend would
-  // have computed other bits: the session is edited(), and verify() says unverifiable.
-  // Checksums find damage, not malice. Pages of an unedited session join the prefix index, where other sessions find them. So if a stranger
-  // may have written the file, set PrefixReuse::off in `options`, or a salt that no other session has.
+  // Reads a session that Session::save() wrote: from a file, a source, or bytes that the caller keeps. `options` apply as to a new session.
+  // Exception: with DType::automatic the session gets the saved KV type, and any type but the saved one is an error: restore first, then
+  // convert().
+  // A session that another backend computed can go on here. This backend would have computed other bits, so the session is edited(), and
+  // verify() returns unverifiable.
+  // Errors say what differs: the file is damaged; the format version, model, numerics family, rope option or sliding window is another one;
+  // the context is too small.
+  // Security: checksums find damage, but not a forged file. Pages of an unedited session join the prefix index, where other sessions find
+  // them. So if a stranger may have written the file, set PrefixReuse::off in `options`, or a salt that no other session has.
   [[nodiscard]] Result<Session> restore(const std::filesystem::path& path, const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(const std::shared_ptr<ByteSource>& source,
                                         const SessionOptions& options = {}) const noexcept;
@@ -222,27 +231,27 @@ class Engine {
   // Computes the batch's rows and appends them to their sessions: prefill, decode, pieces of prompts, and mixtures. A row's result does not
   // depend on the other rows of the batch. Exception: numerics whose bits depend on the batch (Numerics). A session whose rows cannot be
   // computed (a bad token, no room, a full context, its own stop) stays as it was, and the other sessions go on: Outputs::outcome() says
-  // which session failed. Errors: if all sessions failed, the error of the first of them; invalid_state, an empty session. A session of
+  // which session failed. Errors: if all sessions failed, the error of the first session; invalid_state, an empty session. A session of
   // another engine is an error of that session.
   //
-  // Tokens with which several new sessions of the batch begin are computed once: the first session computes them, and the other
-  // sessions then take its full pages, as through the prefix index (paged sessions with prefix reuse, of equal type, page size
-  // and salt). Exception: each session computes the rows for which it wants a result.
+  // If several new sessions of the batch begin with the same tokens, these tokens are computed once: the first session computes them, and
+  // the other sessions then share its full pages, as through the prefix index. (Condition: paged sessions with prefix reuse, of equal type,
+  // page size and salt.) Exception: each session computes the rows whose results it wants.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
 
   // Returns the vectors of texts. A text's vector does not depend on the other texts. A step reads as many texts as fit into step_rows
   // tokens, without padding. Between two steps, requests of other threads get their turn. An empty text has the tokens that the tokenizer
-  // puts around every text. `tokens`: in place of texts, all tokens of each text. Nothing is put around them, and they are cut to the
-  // context, not to what the model's files say of texts.
-  // Works with every model: ModelSpec::pooling says how the model's files want rows pooled, and a model that was not trained for embeddings
-  // compares texts badly.
+  // puts around every text. `tokens`: the tokens of each text, instead of texts. No tokens are put around them. A long list is cut to the
+  // context, not to the length that the model's files state for texts.
+  // Works with every model, but a model that was not trained for embeddings compares texts badly. ModelSpec::pooling is the pooling that
+  // the model's files state.
   // Errors: invalid_argument, an option, or a text that is too long (LongText::refuse) or has no token; invalid_state, an engine without a
-  // tokenizer; those of forward(). After an error there are no vectors.
+  // tokenizer; those of forward().
   [[nodiscard]] Result<Embeddings> embed(std::span<const std::string_view> texts, const EmbedOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Embeddings> embed(std::span<const std::vector<Token>> tokens, const EmbedOptions& options = {}) const noexcept;
   // Returns a score for each document: the higher, the better the document answers the query. Scores of one query can be compared with each
-  // other. A cross-encoder's score is its head's output, as it is; a decoder's (Qwen3-Reranker, known by its file or
-  // its name) is the probability that it answers "yes", from 0 to 1. Errors: unsupported, the model does not rank, or has more than two
+  // other. A cross-encoder's score is the unchanged output of its head. A decoder's score (Qwen3-Reranker, recognised by its file or its
+  // name) is the probability that the model answers "yes", from 0 to 1. Errors: unsupported, the model does not rank, or has more than two
   // classes; invalid_state, an engine without a tokenizer; those of embed().
   [[nodiscard]] Result<std::vector<float>> rerank(std::string_view query, std::span<const std::string_view> documents,
                                                   const RerankOptions& options = {}) const noexcept;
@@ -256,15 +265,15 @@ class Engine {
   [[nodiscard]] KvRoom kv_room() const noexcept;
   // Returns the figures of the paged sessions' pages and of the prefix index.
   [[nodiscard]] KvFigures kv_figures() const noexcept;
-  // Gives back the KV pages that no session uses; the prefix index forgets them.
+  // Frees the KV pages that no session uses, and removes them from the prefix index.
   void trim() const noexcept;
 
   [[nodiscard]] const ModelSpec& spec() const noexcept;
   // Returns the model's settings and its file's own keys (Settings::find_key()), without lists (the vocabulary, for example) and
-  // without strings over 1 MiB. They outlive the source, and live as long as any copy of the engine's handle.
+  // without strings over 1 MiB. The settings outlive the source, and live as long as any copy of the engine's handle.
   [[nodiscard]] const Settings& metadata() const noexcept;
   [[nodiscard]] const Plan& plan() const noexcept;
-  [[nodiscard]] const Tokenizer& tokenizer() const noexcept;  // without a vocabulary, encoding is an error that says so
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept;  // without a vocabulary, encode() returns an error
   // Returns the kernel of each operation, for people and for logs.
   [[nodiscard]] Result<std::vector<KernelUse>> explain() const noexcept;
   [[nodiscard]] std::size_t threads() const noexcept;

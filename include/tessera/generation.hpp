@@ -39,22 +39,22 @@ enum class FinishReason : std::int32_t {
 enum class EndOfGeneration : std::int32_t { stop = 0, ignore = 1 };
 
 enum class DraftLength : std::int32_t {
-  by_goodput = 0,  // the number of drafts that gives the most tokens a second, by measured times; 0 if drafts do not pay
+  by_goodput = 0,  // the number of drafts with the most tokens a second, by measured times; 0 if drafts do not pay
   longest = 1,     // always max_drafts
 };
 
 // Speculation: tokens that a drafter proposes (extend/decoding/drafter.hpp) are computed in one step with the token before them, and
 // each draft is kept if the sampler draws the same token there. Only the time changes: tokens, log-probabilities, text, keys and
-// values are the same bits as without speculation. (Exception: a backend whose bits depend on the batch, which
-// Numerics::invariant forbids.) Takes memory for the logits of max_drafts rows.
+// values are the same bits as without speculation. (Exception: a backend whose bits depend on the batch; Numerics::invariant forbids this.)
+// Needs memory for the logits of max_drafts rows.
 struct SpeculateOptions {
   std::shared_ptr<const Drafter> drafter = {};  // none: no speculation
   std::uint32_t max_drafts = 8;                 // drafts in a step at most, 1 to 64
   DraftLength length = DraftLength::by_goodput;
   // The most chains of a tree of drafts, 1 to 16, for drafters that make trees. Chains branch off where several tokens may follow, and the
-  // longest chain of right drafts is kept. Each chain but the first takes a page of each group of layers (layers with the same window)
-  // during its step. Drafts do not branch if there is no page, if pages cannot be forked (contiguous sessions, recurrent layers, a loaded
-  // MTP head, a budget of tokens).
+  // longest chain of accepted drafts is kept. Each chain except the first takes a page of each group of layers (layers with the same
+  // window) during its step. Drafts do not branch if no page is free, or if pages cannot be forked (contiguous sessions, recurrent layers,
+  // a loaded MTP head, a token budget).
   std::uint32_t branches = 1;
 };
 
@@ -65,17 +65,18 @@ struct StopFree {
 };
 
 struct GenerateOptions {
-  std::size_t max_tokens = 0;                 // 0: no limit but the context's; if the context is full, that is an error
+  std::size_t max_tokens = 0;                 // most tokens to draw; 0: no limit, and a full context is an error
   std::vector<Token> stop_tokens = {};        // tokens that end the text; the token is delivered, without text
-  std::vector<std::string> stop_strings = {}; // text is cut before the match, which may straddle tokens
+  std::vector<std::string> stop_strings = {}; // texts that end the generation, also across tokens; the text is cut before the match
   EndOfGeneration end_of_generation = EndOfGeneration::stop;
-  // show: control tokens appear in the text by their names, as OutputParser reads them. The token that ends the text does not.
+  // show: the names of control tokens appear in the text, as OutputParser reads them. Exception: the token that ends the text does not
+  // appear.
   ControlText control_text = ControlText::omit;
-  // With ControlText::show, the control tokens that appear in the text; nullopt: all. An answer of a conversation shows the tokens of
-  // its output format's markers (marker_tokens()), so that no other control token stands in its content.
+  // With ControlText::show, the control tokens that appear in the text; nullopt: all. An answer of a conversation shows only the tokens of
+  // its output format's markers (marker_tokens()), so that its content has no other control tokens.
   std::optional<std::vector<Token>> shown_control = {};
-  // Stretches in which stop strings are not looked for; nullopt: none. For an answer of a conversation nullopt is the reasoning of
-  // its output format, and an empty StopFree lets stop strings end the reasoning too.
+  // Stretches of the text in which stop strings have no effect; nullopt: none. In an answer of a conversation, nullopt means the reasoning
+  // of its output format; with an empty StopFree, stop strings end the reasoning too.
   std::optional<StopFree> stop_free = {};
   std::uint32_t logprobs = 0;                 // most likely tokens to report with each piece; 0: none
   std::stop_token stop = {};                  // checked before every layer
@@ -108,7 +109,7 @@ struct Figures {
   double generation_seconds = 0.0;       // time of all tokens together
   double tokens_per_second = 0.0;        // of the tokens after the first
   std::uint64_t bytes_per_token = 0;     // bytes of weights and KV cache that were read for the last token
-  std::size_t steps = 0;                 // steps that gave tokens
+  std::size_t steps = 0;                 // steps that produced tokens
   std::size_t drafted = 0;               // drafts that were in a step
   std::size_t accepted = 0;              // drafts that the sampler drew
 };
@@ -125,9 +126,9 @@ struct GenerationSummary {
 //     std::fputs(piece->text.c_str(), stdout);
 //   }
 //
-// A backend that can draw tokens (a GPU can) draws all tokens but the first, if the sampler has a recipe(), the tokenizer has no
-// suppressed() tokens, and GenerateOptions::logprobs is 0. Logits then do not come to the host. Tokens and errors are the same as if the
-// sampler drew. Exception: if the random number lies within rounding (1e-6) of the border between two tokens, the other one may be drawn.
+// A backend that can draw tokens (a GPU can) draws all tokens except the first, if the sampler has a recipe(), the tokenizer has no
+// suppressed() tokens, and GenerateOptions::logprobs is 0. The logits then stay on the device. Tokens and errors are the same as if the
+// sampler drew. Exception: if the random number lies within rounding (1e-6) of the border between two tokens, the other token may be drawn.
 class Generation {
  public:
   Generation() noexcept;  // an empty handle (docs/headers.md)
@@ -161,7 +162,7 @@ class Generation {
 
   [[nodiscard]] FinishReason finish_reason() const noexcept;
   [[nodiscard]] Figures figures() const noexcept;
-  // Returns the error of the drafter, if it failed: the generation then goes on without drafts. Success if it did not fail.
+  // Returns the drafter's error; success if the drafter has not failed. After the error the generation goes on without drafts.
   [[nodiscard]] Status drafting() const noexcept;
 
   struct State;

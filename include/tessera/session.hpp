@@ -6,13 +6,13 @@
 //   for (const auto& piece : session->generate(sampler, {.max_tokens = 100})) std::fputs(piece->text.c_str(), stdout);
 //   auto other = session->fork();      // goes its own way from here, and shares what was computed
 //
-// Threads: one call at a time changes a session. A second call meanwhile, from another thread, from a callback of the first call,
-// or while a Generation of the session has not ended, returns invalid_state. Const functions that return a Result (fork, clone,
-// convert, verify, save) may run at the same time as each other, also between the pieces of a Generation.
+// Threads: only one call at a time may change a session. A second call returns invalid_state: from another thread, from a callback of the
+// first call, or while a Generation of the session has not ended. Const functions that return a Result (fork, clone, convert, verify, save)
+// may run at the same time as each other, also between the pieces of a Generation.
 //
 // The last token that generate() delivered is pending: it belongs to the sequence, but its keys and values and the logits after it
-// are not computed yet. The next append(), generate() or forward() computes pending tokens first; append() without tokens does
-// just that. So position() may be less than tokens().size(): by one, or by more after truncate() in a model with a sliding window.
+// are not computed yet. The next append(), generate() or forward() computes pending tokens first; append() without tokens computes only the
+// pending tokens. So position() may be less than tokens().size(): by one, or by more after truncate() in a model with a sliding window.
 //
 // An empty Session (docs/headers.md) has no tokens and no context, and its engine() is empty.
 #pragma once
@@ -56,35 +56,35 @@ struct KvOptions {
   DType dtype = DType::automatic;    // one of kv_types(); default: F32 for models of F32 weights, else F16
   KvKind kind = KvKind::automatic;   // default: paged
   std::uint32_t page_tokens = 0;     // 16, 32 or 64; default: 32
-  PrefixReuse prefix = PrefixReuse::automatic;  // default: on, of paged sessions
-  std::string salt = {};             // pages are shared only between sessions of the same salt: a tenant's name, say
-  // For models with recurrent layers: the number of checkpoints that a session keeps. A checkpoint is the state after the last token of a
-  // full page; truncate() can go back to it. The newest ones are kept. Each takes KvLayout::state_bytes(). kAllCheckpoints: one for every
-  // page, so that truncate() costs at most a page of tokens to compute again. Default: 2.
+  PrefixReuse prefix = PrefixReuse::automatic;  // default: on for paged sessions
+  std::string salt = {};             // only sessions with equal salts share pages; a tenant's name, for example
+  // Number of checkpoints that a session keeps (the newest ones), in models with recurrent layers. A checkpoint is the state after the last
+  // token of a full page; truncate() can go back to a checkpoint. Each checkpoint takes KvLayout::state_bytes(). kAllCheckpoints: a
+  // checkpoint for every page, so that after truncate() at most a page of tokens must be computed again. Default: 2.
   std::uint32_t checkpoints = 0;
-  // The most tokens that keep their keys and values (token_budget.hpp). Default: no limit. kNoTokenBudget: no limit although the engine's
-  // options have a budget. TokenChoice::h2o and snapkv need memory to count which keys rows attend to. The engine takes it when it is
-  // loaded: so a session can use one of these two choices only if the budget in EngineOptions::kv has one of them.
-  // Prefix reuse: a session with h2o takes no pages from the prefix index, because the index does not know which keys the rows in them have
-  // attended to. For the same reason a session with snapkv computes at least the last kAskingRows tokens of a prompt itself.
+  // Limit of the tokens that keep their keys and values (token_budget.hpp). Default: no limit. kNoTokenBudget: no limit, although the
+  // engine's options have a budget. TokenChoice::h2o and snapkv need memory to count which keys rows attend to. The engine allocates this
+  // memory while loading. So a session can use h2o or snapkv only if the budget in EngineOptions::kv uses h2o or snapkv.
+  // Prefix reuse: a session with h2o takes no pages from the prefix index, because the index does not know which keys the rows of its pages
+  // have attended to. For the same reason a session with snapkv computes at least the last kAskingRows tokens of a prompt itself.
   TokenBudget budget = {};
-  // Another KV type for the model's first and last layers (wide_layers.hpp). Default: the type of the other layers. A session whose `dtype`
-  // is set does not take over the engine's `wide`. Error: invalid_argument, more layers than have keys and values.
+  // Another KV type for the model's first and last layers (wide_layers.hpp). Default: the type of the other layers. If a session sets
+  // `dtype`, the engine's `wide` does not apply to the session. Error: invalid_argument, more layers than have keys and values.
   WideLayers wide = {};
 };
 
 // A stream: a sequence that need not end (attention sinks and a window; Xiao et al. 2023). When the context is full, the session is
 // cut: the first `sinks` and the last `window` tokens are kept, and the tokens between are removed, as keep_window() does.
 //
-// The call that fills the context cuts the session, after everything else that could fail. A cut needs memory. If there is none,
-// the call succeeds and the session stays full; the next call cuts the session before it begins, or fails for the same reason. If
-// the next call fails for another reason, the session stays cut.
+// The call that fills the context cuts the session as its last action. A cut needs memory. If there is no memory, the call still succeeds,
+// and the session stays full. The next call then cuts the session first, or fails for lack of memory. If the next call fails for another
+// reason, the session stays cut.
 //
 // An append must fit into the room that a cut leaves: `context` - `sinks` - `window` tokens. A session with a stream keeps the keys
 // and values that the model's own sliding window has passed, because a cut needs them.
 struct StreamOptions {
   std::uint32_t sinks = 4;
-  std::uint32_t window = 0;  // 0: no stream, and a full context is an error. A smaller window means rarer and larger cuts
+  std::uint32_t window = 0;  // 0: no stream, so a full context is an error. A smaller window makes cuts rarer and larger
 };
 
 struct SessionOptions {
@@ -92,11 +92,12 @@ struct SessionOptions {
   std::uint32_t context = 0;  // tokens at most; 0: the engine's
   StreamOptions stream = {};
   std::vector<AdapterUse> adapters = {};  // of the same engine; use_adapters() changes them later
-  // Returns the embedding with this content_hash()  [d_model]; an empty span if it is not known. All spans that it returns must live until
-  // the session's call returns. A session keeps only the hashes of its embeddings. With this function it can compute them again, as it does
-  // with tokens: after truncate(), use_adapters() and restore(), in verify(), and when a scheduler needs its pages. Copies of the session
-  // have the same function, and several threads may call it at once. It must not use the session, and must not throw: an exception counts as
-  // an embedding that is not known. A call that needs an unknown embedding returns invalid_state. Default: none.
+  // Returns the embedding with this content_hash()  [d_model]; an empty span if the host does not know the embedding. A session keeps only
+  // the hashes of its embeddings. With this function the session can compute embeddings again, as it does with tokens: after truncate(),
+  // use_adapters() and restore(), in verify(), and after a scheduler has taken the session's pages. If a call of the session needs an
+  // unknown embedding, the call returns invalid_state. Default: no function.
+  // All returned spans must live until the session's call returns. The function must not use the session. It must not throw: an exception
+  // counts as an unknown embedding. Copies of the session share the function, and several threads may call it at once.
   std::function<std::span<const float>(const Hash128& content)> embedding_of = {};
 };
 
@@ -104,10 +105,10 @@ enum class LogitsOf : std::int32_t { last = 0, all = 1, none = 2 };
 
 struct AppendOptions {
   LogitsOf logits = LogitsOf::last;
-  std::span<const std::size_t> rows = {};  // if not empty, instead of `logits`: ascending indices of the tokens whose logits are wanted
+  std::span<const std::size_t> rows = {};  // indices of the tokens whose logits are wanted, ascending; empty: `logits` decides
   std::stop_token stop = {};               // checked before every layer
-  // Called after each step of a long prompt, with the number of tokens computed so far and in all. Return false to cancel. It must not use
-  // the session.
+  // Called after each step of a long prompt, with the number of tokens computed so far and in all. Return false to cancel. The callback
+  // must not use the session.
   std::function<bool(std::size_t done, std::size_t total)> progress = {};
 };
 
@@ -132,14 +133,14 @@ class Session {
   // after the last one. If no token is pending either, returns the logits after the session's last token; if these are not known (after
   // truncate(), for example), the last token is computed again.
   // Errors: invalid_argument, a token that is not in the vocabulary; cache_full; out_of_memory; cancelled. After an error the
-  // session is as it was. Exception: a last token that was to be computed again is pending.
+  // session is as it was. Exception: if the last token had to be computed again, this token is pending afterwards.
   Result<Logits> append(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
-  // Appends the tokens (`logits` and `rows` do not matter), and returns ln p(token | everything before it) of each token  [tokens].
-  // The first token of an empty session has nothing before it: its value is NaN.
-  // Errors: invalid_state: the logits after the session's last token are not known (after truncate(), or an append without logits), call
-  // append({}) first; invalid_argument, no tokens, or a token that is not in the vocabulary; numeric, the model's
-  // logits hold a NaN or an infinity; cache_full; out_of_memory; cancelled. After an error the session is as it was.
+  // Appends the tokens, and returns ln p(token | all tokens before it) of each token  [tokens]. `options.logits` and `options.rows` have no
+  // effect. The value of an empty session's first token is NaN, because no token comes before it.
+  // Errors: invalid_state, the logits after the session's last token are not known, for example after truncate() (call append({}) first);
+  // invalid_argument, no tokens, or a token that is not in the vocabulary; numeric, the model's logits hold a NaN or an infinity;
+  // cache_full; out_of_memory; cancelled. After an error the session is as it was.
   [[nodiscard]] Result<std::vector<float>> score(std::span<const Token> tokens, const AppendOptions& options = {}) noexcept;
 
   // Draws tokens until the text ends as `options` say. Returns a range of Result<Piece>, whose last element may be an error. The sampler
@@ -155,27 +156,27 @@ class Session {
   // the vocabulary; cache_full, the context has no room for the pending tokens.
   Status add_pending(Token token) noexcept;
 
-  // Changes the session's adapters. The tokens stay. Tokens whose keys and values would be others with the new adapters are pending
-  // afterwards: the next call computes them again, or finds them in the prefix index. Errors: invalid_argument, an adapter of another
-  // engine or an empty one, or a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported,
-  // a session with embeddings among these tokens that it cannot compute again (SessionOptions::embedding_of). After an error the session is as it was.
+  // Changes the session's adapters. The tokens stay. Tokens whose keys and values would differ with the new adapters become pending: the
+  // next call computes them again, or finds them in the prefix index. Errors: invalid_argument, an adapter of another engine or an empty
+  // one, or a scale that is no number; invalid_state, an edited session whose computed tokens would change; unsupported, these tokens
+  // include embeddings that the session cannot compute again (SessionOptions::embedding_of). After an error the session is as it was.
   Status use_adapters(std::span<const AdapterUse> adapters) noexcept;
   // Returns the session's adapters, in the order of their first positions. Adapters with scale 0 are left out.
   [[nodiscard]] Result<std::vector<AdapterUse>> adapters() const noexcept;
 
   // Drops the tokens from `position` on. If `position` is the number of tokens or more, nothing changes. The logits are no longer known:
-  // append({}) and generate() compute the last token again. If the next token's sliding window needs keys that were given back already, the
-  // tokens before `position` become pending: the next call computes them, with the same bits (in an edited() session: with the bits of a
-  // new session). Exception: if one of them is an embedding and there is no SessionOptions::embedding_of, the whole sequence is dropped.
-  // Errors: invalid_state.
+  // append({}) and generate() compute the last token again. If the next token's sliding window needs keys that were freed already, the
+  // tokens before `position` become pending. The next call then computes them, with the same bits (in an edited() session: with the bits of
+  // a new session). Exception: if one of these tokens is an embedding and there is no SessionOptions::embedding_of, the whole sequence is
+  // dropped. Errors: invalid_state.
   Status truncate(std::size_t position) noexcept;
   Status clear() noexcept { return truncate(0); }
 
   // Removes tokens [first, last), which must not be pending. Later tokens move up, and their keys are rotated to the new positions. The
-  // later tokens' values were computed with the removed tokens in sight, so the session is no longer what the model would compute from
-  // tokens(): it is edited(). The last logits stay, unless the last token was removed. To remove the end, use truncate(). Errors:
-  // unsupported, with learned positions, keys that are normed behind their rotation, recurrent layers or loaded draft heads; device_error,
-  // the session is as it was but edited().
+  // later tokens' values were computed while the removed tokens were visible. So the session's keys and values are not those that the model
+  // would compute from tokens(): the session is edited(). The last logits stay, unless the last token was removed. To remove the end, use
+  // truncate(). Errors: unsupported, with learned positions, keys that are normed after their rotation, recurrent layers or loaded draft
+  // heads; device_error, the session is as it was but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
   // Keeps the first `sinks` and the last `window` of the tokens that are not pending, and removes the tokens between (StreamingLLM;
   // Xiao et al. 2023). Pending tokens stay as well. Errors as for remove().
@@ -183,30 +184,32 @@ class Session {
   // Returns whether the keys and values may differ from the ones that the model would compute from tokens().
   [[nodiscard]] bool edited() const noexcept;
 
-  // Returns another session with the same tokens, which takes no memory for keys and values: pages are shared until one of the two
-  // sessions writes to a page, and then that page alone is copied. Errors: invalid_state, a contiguous session: use clone().
+  // Returns another session with the same tokens, without memory for keys and values: the two sessions share all pages. When one of them
+  // writes to a shared page, only that page is copied. Errors: invalid_state, a contiguous session: use clone().
   [[nodiscard]] Result<Session> fork() const noexcept;
   // Returns a copy with its own keys and values.
   [[nodiscard]] Result<Session> clone() const noexcept;
-  // Returns a copy in another type, layout or page size; options that are automatic stay as in this session. If the type is another one,
-  // keys and values are decoded and encoded again. They then differ from keys and values computed in that type, so the copy is edited().
+  // Returns a copy in another type, layout or page size; options that are automatic stay as in this session. If the type changes, keys and
+  // values are decoded and encoded again. Converted keys and values differ from keys and values that are computed in the new type, so the
+  // copy is edited().
   [[nodiscard]] Result<Session> convert(const KvOptions& to) const noexcept;
 
-  // suspend() moves keys and values to the engine's kv_file, and resume() brings them back; prefetch() begins to bring them back, so that
-  // resume() waits less (see KvCache). A suspended session keeps its tokens and logits. Calls that need keys and values resume the session
-  // by themselves. Exception: fork(), clone(), convert(), verify() and save() return invalid_state.
+  // suspend() moves keys and values to the engine's kv_file. resume() reads them back. prefetch() begins to read them, so that resume()
+  // waits less (see KvCache). A suspended session keeps its tokens and logits. Calls that need keys and values resume the session by
+  // themselves. Exception: fork(), clone(), convert(), verify() and save() return invalid_state.
   Status suspend() noexcept;
   Status prefetch() noexcept;
   Status resume() noexcept;
   [[nodiscard]] bool suspended() const noexcept;
 
-  // Computes the sequence again, uncached and unshared, and compares keys, values and logits bit by bit. Takes the memory of another
-  // session and the time of reading all its tokens. An edited session is compared with a replay of the same operations.
+  // Computes the sequence again, without pages of the prefix index or of other sessions, and compares keys, values and logits bit by bit.
+  // Costs the memory of another session and the time to compute all tokens. An edited session is compared with a replay of the same
+  // operations.
   [[nodiscard]] Result<Verification> verify(const VerifyOptions& options = {}) const noexcept;
 
-  // Writes all that the session needs to go on with the same bits (format: docs/kv-format.md). Engine::restore() reads it back, into
-  // any layout and page size, in any process, on any backend. The file appears whole or not at all. An error of a sink comes back
-  // as it is; a sink that throws is callback_failed.
+  // Writes everything that the session needs to go on with the same bits (format: docs/kv-format.md). Engine::restore() reads it back, into
+  // any layout and page size, in any process, on any backend. The file appears only when it is complete. An error of a sink is returned
+  // unchanged; if a sink throws, the error is callback_failed.
   [[nodiscard]] Status save(const std::filesystem::path& path) const noexcept;
   [[nodiscard]] Status save(const ByteSink& sink) const noexcept;
 
@@ -215,7 +218,7 @@ class Session {
   [[nodiscard]] std::span<const Hash128> contents() const noexcept;  // content_hash() of each embedding among tokens(), in order
   [[nodiscard]] bool has_pending() const noexcept;
   // Returns the position to pass to Sampler::sample() for the next token: tokens().size() plus the number of tokens that edits removed. So
-  // no position is passed twice, and with it no random number is used twice.
+  // no position is used twice, and therefore no random number of the sampler.
   [[nodiscard]] std::uint64_t next_position() const noexcept;
   [[nodiscard]] std::span<const float> logits() const noexcept;      // after the last token  [vocab]; empty if unknown
   [[nodiscard]] std::size_t context() const noexcept;                // tokens at most

@@ -1,5 +1,5 @@
-// Includes every header for applications. Headers for parts of your own (stages of samplers, drafters, sources of models) are in
-// extend/. docs/headers.md says what each header has; where compile time matters, include only the headers that you use.
+// Includes every header for applications. Headers for extending the library (your own sampler stages, drafters, model
+// sources) are in extend/. docs/headers.md describes each header. To compile faster, include only the headers that you use.
 #pragma once
 
 #include <tessera/adapter.hpp>

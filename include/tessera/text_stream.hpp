@@ -1,6 +1,6 @@
-// A TextStream is the text side of a generation: tokens in, pieces of text out. It detokenizes, looks for stop strings and stop
-// tokens, says when and why the generation ends, and keeps the figures. Session::generate() has a TextStream inside; a host that
-// draws tokens itself (examples/small/batch_by_hand) makes its own and gets the same pieces.
+// A TextStream is the text side of a generation: tokens in, pieces of text out. A TextStream detokenizes, finds stop strings and stop
+// tokens, says when and why the generation ends, and keeps the figures. Session::generate() has a TextStream inside; a host that draws
+// tokens itself (examples/small/batch_by_hand) makes its own and gets the same pieces.
 //
 //   auto text = tessera::TextStream::create(session, {.max_tokens = 100});
 //   while (text->finish_reason() == tessera::FinishReason::none) {
@@ -24,8 +24,8 @@ class Session;
 // A movable handle, used by one thread at a time. After create() the session is not needed.
 class TextStream {
  public:
-  // Makes a stream whose text goes on from the session's tokens. The stream's figures of the prompt count what the session has read since
-  // its previous TextStream or generation. `options.stop` and `options.speculate` are not used.
+  // Makes a stream whose text goes on from the session's tokens. The stream's prompt figures count the tokens that the session has computed
+  // since its previous TextStream or generation. `options.stop` and `options.speculate` are not used.
   [[nodiscard]] static Result<TextStream> create(Session& session, const GenerateOptions& options = {}) noexcept;
   TextStream() noexcept;  // an empty handle (docs/headers.md)
   TextStream(TextStream&&) noexcept;

@@ -16,7 +16,7 @@ namespace tessera {
 
 // The answer of Session::verify().
 enum class Verdict : std::int32_t {
-  same = 0,          // computing the sequence again gives every key, value and logit bit for bit
+  same = 0,          // every key, value and logit is the same, bit for bit, when the sequence is computed again
   differs = 1,       // a key, value, state or logit differs
   unverifiable = 2,  // the sequence cannot be computed again; `what` says why
 };
@@ -29,14 +29,14 @@ struct Verification {
   Verdict verdict = Verdict::same;
   std::string what;  // the result in words; empty for `same`
 
-  // Place of the first difference: in the lowest layer that differs, the lowest KV head; in that head, the lowest position; at that
-  // position, the key before the value. A wrong key or value spoils only later positions of higher layers, so this is where the damage
-  // began.
+  // Place of the first difference: the lowest layer that differs, in this layer the lowest KV head, in this head the lowest position, and
+  // at this position the key before the value. A wrong key or value changes only later positions of higher layers, so the damage began at
+  // this place.
   std::uint32_t layer = 0;
   std::uint32_t head = 0;
   std::uint64_t position = 0;
   kv::KeyOrValue part = kv::KeyOrValue::key;
-  bool is_state = false;         // true: the difference is in a recurrent layer's state behind `position` tokens; head and part are unused
+  bool is_state = false;         // true: the difference is in a recurrent layer's state after `position` tokens; head and part are unused
   std::uint64_t records = 0;     // number of keys, values (of one head each) and states that differ
   std::uint64_t compared = 0;    // number of keys, values and states that were compared
   bool logits_differ = false;    // true: the session has logits after the last token, and they differ
@@ -46,8 +46,8 @@ struct VerifyOptions {
   std::stop_token stop = {};
   std::function<bool(std::size_t done, std::size_t total)> progress = {};  // tokens computed; false cancels
   // Embeddings [n, d_model], in any order. A session keeps only content_hash() of its embeddings, so verify() finds the embeddings
-  // themselves here, or asks SessionOptions::embedding_of. If one is missing, the session is unverifiable. Give each content once, and for an edited session also the contents
-  // that edits took out.
+  // themselves here, or asks SessionOptions::embedding_of. If an embedding is missing, the session is unverifiable. Pass each content once;
+  // for an edited session, pass also the contents that edits removed.
   std::span<const float> embeddings = {};
 };
 

@@ -1,4 +1,4 @@
-// tessera.Adapter, and lists of adapters as Python passes them.
+// tessera.Adapter, and lists of adapters in the form in which Python passes them.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ using AdapterHandle = Handle<AdapterBox>;
 struct AdapterUses {
   std::vector<AdapterUse> list;
 };
-// Reads an adapter, or a sequence of adapters, pairs and triples. false: the object is something else. Throws what a
-// sequence's own code throws.
+// Reads an adapter, or a sequence of adapters, pairs and triples. Returns false if the object is something else. An
+// exception of the sequence's own code is passed on.
 bool read_adapters(nb::handle object, AdapterUses& to);
 
-// Returns a session's adapters as a list of triples, which functions take back.
+// Returns a session's adapters as a list of triples, in a form that functions accept as `adapters`.
 nb::list adapters_list(const std::shared_ptr<EngineBox>& engine, const std::vector<AdapterUse>& uses);
 
 AdapterHandle load_adapter(const EngineHandle& engine, const std::filesystem::path& path);

@@ -6,8 +6,8 @@ namespace tessera::python {
 
 namespace {
 
-// Rows that Python has asked for. The library's Batch is made when it is computed, so that no pointer to a session is
-// kept.
+// Rows that Python has asked for. The library's Batch is made only when the rows are computed, so no pointer to a
+// session is kept until then.
 struct BatchRows {
   struct Add {
     std::shared_ptr<SessionBox> session;

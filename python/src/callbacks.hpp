@@ -11,9 +11,9 @@
 
 namespace tessera::python {
 
-// A reference to a Python object that may be copied and destroyed on any thread, with or without the GIL. At the
-// interpreter's end drop_references() lets go of the objects: what a callable refers to may refer to the library's
-// object that holds the callable, which Python's collector cannot see.
+// A reference to a Python object. It may be copied and destroyed on any thread, with or without the GIL. At the
+// interpreter's end drop_references() releases the objects, because they can form cycles: a callable may refer to the
+// library's object that holds the callable. Python's collector cannot see such a cycle.
 class PyRef {
  public:
   PyRef() = default;
@@ -27,10 +27,10 @@ class PyRef {
   std::shared_ptr<Cell> cell_;
 };
 
-// Lets go of all objects that PyRefs refer to. The caller holds the GIL.
+// Releases all objects to which PyRefs refer. The caller holds the GIL.
 void drop_references();
 
-// The exception of a callback, on its way to the caller of the function that led to the callback.
+// Carries the exception of a callback to the caller of the function that led to the callback.
 class Failure {
  public:
   // Keeps the exception that is being handled, if none is kept. Call it in a catch block.
@@ -45,7 +45,8 @@ class Failure {
 };
 using FailurePtr = std::shared_ptr<Failure>;
 
-// Takes the GIL for a callback. False: the interpreter is ending, and Python must not be entered.
+// Takes the GIL for a callback. Converts to false if the interpreter is ending; then the callback must not enter
+// Python.
 class Entered {
  public:
   Entered() = default;
@@ -56,11 +57,11 @@ class Entered {
   nb::detail::cleanup_guard guard_;
 };
 
-// Returns a progress callback for the library: fn(done, total). It cancels if `fn` returns False or raises; `failure`
-// then has the exception. None: no callback.
+// Returns a progress callback for the library, which calls fn(done, total). The work is cancelled if `fn` returns False
+// or raises; `failure` then keeps the exception. Returns an empty function if `fn` is None.
 std::function<bool(std::uint64_t, std::uint64_t)> progress_callback(const nb::object& fn, FailurePtr failure);
 
-// Throws the exception of a callback if there is one; else returns the result's value or throws its error.
+// Returns the result's value. If the result failed, throws the exception of the callback, or else the result's error.
 template <class T>
 T take(Result<T> result, Failure& failure) {
   if (!result) failure.rethrow();

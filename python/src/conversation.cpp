@@ -1,5 +1,5 @@
-// tessera._core.Conversation: messages in, answers out. The messages are Python's (tessera/conversation.py); here they
-// are read before an answer.
+// tessera._core.Conversation: a program adds messages and reads answers. Python keeps the messages
+// (tessera/conversation.py); the code here reads them before an answer.
 #include <chrono>
 
 #include <nanobind/stl/tuple.h>

@@ -295,7 +295,7 @@ Result<ChatTemplate> EngineBox::chat() {
   return *chat_template;
 }
 
-// The options of an engine, for the two functions that take them.
+// The options of an engine, which two functions share.
 #define TESSERA_ENGINE_ARGUMENTS                                                                                  \
   nb::arg("context") = 0, nb::arg("kv") = "auto", nb::arg("page_tokens") = 0, nb::arg("prefix") = nb::none(),     \
   nb::arg("threads") = 0, nb::arg("ranks") = 1, nb::arg("backend") = "cpu", nb::arg("numerics") = "auto", nb::arg("activations") = "auto", nb::arg("memory_budget") = 0, \

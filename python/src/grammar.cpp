@@ -1,4 +1,4 @@
-// tessera.Grammar: what a text may be; and grammars that are compiled for a model's vocabulary.
+// tessera.Grammar: which texts are allowed; and grammars compiled for a model's vocabulary.
 #include "types/boxes.hpp"
 #include "types/names.hpp"
 

@@ -21,7 +21,7 @@ NB_MODULE(_core, m) {
   bind_batch(m);
   bind_scheduler(m);
   bind_conversation(m);
-  // Drivers' threads end before the interpreter does, so that no callback comes too late.
+  // Ends the drivers' threads before the interpreter ends, so that no callback runs after the interpreter's end.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     stop_drivers();
     drop_references();

@@ -1,5 +1,5 @@
-// Requests that have something to read, told to an event loop. The scheduler's thread only notes a number; a thread of
-// the queue's own takes the GIL and calls `wake`, once for any number of requests. So a step never waits for Python.
+// Tells an event loop which requests have something to read. The scheduler's thread only notes a number. The queue's
+// own thread takes the GIL and calls `wake`, once for any number of requests. So a step never waits for Python.
 #pragma once
 
 #include <condition_variable>
@@ -22,11 +22,11 @@ class ReadyQueue : public std::enable_shared_from_this<ReadyQueue> {
   ReadyQueue(const ReadyQueue&) = delete;
   ReadyQueue& operator=(const ReadyQueue&) = delete;
 
-  // Notes a request. Any thread.
+  // Notes that a request has something to read. Any thread.
   void push(std::uint64_t key) noexcept;
-  // Returns the numbers since the last call. From now on `wake` may be called again.
+  // Returns the numbers noted since the last call. After take(), `wake` may be called again.
   [[nodiscard]] std::vector<std::uint64_t> take();
-  // Ends the thread: `wake` is not called afterwards. Called without the GIL.
+  // Ends the thread. `wake` is not called after close(). Called without the GIL.
   void close() noexcept;
 
  private:

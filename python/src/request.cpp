@@ -1,4 +1,4 @@
-// tessera.Request, which reads an answer; and tessera.Sample, one of its texts.
+// tessera.Request, which reads an answer; and tessera.Sample, one of the answer's texts.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -11,9 +11,9 @@ namespace tessera::python {
 namespace {
 
 using std::chrono::nanoseconds;
-constexpr nanoseconds kSlice = std::chrono::milliseconds(20);  // how long a call holds a request while it waits
+constexpr nanoseconds kSlice = std::chrono::milliseconds(20);  // how long a waiting call locks a request, at most
 
-// One of the texts of a request, whole.
+// One of the texts of a request, complete.
 struct Sample {
   std::string text;
   Tokens tokens;
@@ -25,10 +25,10 @@ struct Sample {
 
 enum class Reading : std::int32_t { piece, waiting, paused, failed, ended };
 
-// Waits for a piece, at most `slice`. Called without the GIL. `piece` is set for Reading::piece.
+// Waits for a piece, at most for `slice`. Sets `piece` if the result is Reading::piece. Called without the GIL.
 Reading read_slice(RequestBox& box, nanoseconds slice, std::optional<RequestPiece>& piece) {
   const std::scoped_lock lock(box.mutex);
-  const RequestState before = box.handle.state();  // taken first: a request may end between the two calls
+  const RequestState before = box.handle.state();  // read first: a request may end between the two calls
   piece = slice.count() == 0 ? box.handle.try_next() : box.handle.next(slice);
   if (piece) return Reading::piece;
   if (before == RequestState::ended) return Reading::ended;
@@ -36,7 +36,7 @@ Reading read_slice(RequestBox& box, nanoseconds slice, std::optional<RequestPiec
   return before == RequestState::paused ? Reading::paused : Reading::waiting;
 }
 
-// Throws the error with which the request has failed, or with which next() gave up driving the scheduler.
+// Throws the error of a failed request, or the error with which next() stopped driving the scheduler.
 void check(const RequestPtr& self) {
   Status status = unlocked([&] {
     const std::scoped_lock lock(self->mutex);
@@ -46,7 +46,7 @@ void check(const RequestPtr& self) {
   take(std::move(status), *self->failure);
 }
 
-// Returns the next piece; nullopt at the end, or when the timeout has passed (then `late` is true).
+// Returns the next piece; nullopt at the end, or when the timeout has passed (then sets `late`).
 std::optional<PyPiece> next(const RequestPtr& self, std::optional<double> timeout, bool& late) {
   refuse_in_callback("Request.next()");
   late = false;
@@ -60,7 +60,7 @@ std::optional<PyPiece> next(const RequestPtr& self, std::optional<double> timeou
     Reading reading = Reading::waiting;
     {
       const Unlocked released;
-      do {  // the GIL is only taken for a piece and for signals
+      do {  // takes the GIL only for a piece and for signals
         reading = read_slice(*self, std::min(kSlice, left), piece);
       } while (reading == Reading::waiting && !on_main_thread() &&
                (!timeout || std::chrono::steady_clock::now() < end));

@@ -17,7 +17,7 @@ using GrammarArgument = std::optional<GrammarHandle>;
 
 std::uint64_t fresh_seed() {
   std::random_device device;
-  return (std::uint64_t{device()} << 32 | device()) >> 1;  // fits in an int64 of other languages
+  return (std::uint64_t{device()} << 32 | device()) >> 1;  // fits in a signed 64-bit integer of other languages
 }
 
 std::string number(double value) {
@@ -30,7 +30,7 @@ void add_stage(ChainSpec& spec, StageMaker maker, std::string words) {
   spec.stages.push_back(std::move(maker));
   spec.words += (spec.words.empty() ? "" : ", ") + std::move(words);
 }
-// Adds a stage that one function of Chain makes.
+// Adds a stage that a single call on the Chain makes, `change`.
 template <class Change>
 void add_simple(ChainSpec& spec, Change change, std::string words) {
   add_stage(
@@ -63,7 +63,7 @@ void add_bias(ChainSpec& spec, const nb::dict& biases) {
 std::size_t whole_or(const std::optional<std::size_t>& last_n) { return last_n.value_or(sampling::kWholeHistory); }
 Counted counted(bool prompt) { return prompt ? Counted::sequence : Counted::answer; }
 
-// Makes the box of a chain, and throws the chain's first error: what does not depend on an engine is checked at once.
+// Makes the box of a chain, and throws the chain's first error. Everything that needs no engine is checked now.
 std::shared_ptr<SamplerBox> box_of(ChainSpec spec) {
   auto box = std::make_shared<SamplerBox>();
   box->spec = std::move(spec);

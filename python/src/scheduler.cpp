@@ -1,4 +1,4 @@
-// tessera.Scheduler: many requests on one engine, driven by a thread of the library.
+// tessera.Scheduler: serves many requests on one engine. A thread of the library drives it.
 #include <chrono>
 #include <list>
 #include <map>
@@ -15,7 +15,7 @@ namespace tessera::python {
 
 namespace {
 
-// Schedulers that are not closed, for the interpreter's end.
+// Schedulers that are not closed. The interpreter's end closes them.
 std::mutex live_mutex;
 std::list<std::weak_ptr<SchedulerBox>>& live_schedulers() {
   static auto* live = new std::list<std::weak_ptr<SchedulerBox>>();
@@ -109,7 +109,7 @@ RequestPtr submit(const SchedulerHandle& self, const TextOrTokens& prompt, const
     auto tokens = tokens_of(prompt, self->engine->engine.tokenizer(), begins, special);
     if (!tokens) return tokens.error();
     request.prompt = *std::move(tokens);
-    if (sampler) {  // in its first state, with a place of its own for exceptions
+    if (sampler) {  // builds the sampler in its first state; its exceptions go to the request
       auto fresh = (*sampler)->spec.build(self->engine.get(), box->failure);
       if (!fresh) return fresh.error();
       request.sampler = *std::move(fresh);

@@ -1,4 +1,4 @@
-// A scheduler and its requests as Python's classes hold them.
+// A scheduler and its requests, in the boxes that Python's classes hold.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@ struct SchedulerBox {
   Scheduler scheduler;
   Driver driver;
   bool driven = false;
-  std::shared_mutex mutex;  // held by calls of the scheduler; exclusively while it is destroyed
+  std::shared_mutex mutex;  // calls of the scheduler lock it shared; destroying the scheduler locks it exclusively
   std::atomic<bool> closed = false;
 
-  // Ends the driver's thread and all requests. Called without the GIL. The thread ends first, without the lock: its
-  // callbacks may ask for figures.
+  // Ends the driver's thread and all requests. Called without the GIL. Ends the thread first, without the lock, because
+  // the thread's callbacks may ask for figures.
   void close() {
     if (closed.exchange(true)) return;
     driver = Driver();
@@ -32,13 +32,14 @@ using SchedulerHandle = Handle<SchedulerBox>;
 struct RequestBox {
   std::shared_ptr<SchedulerBox> scheduler;
   FailurePtr failure;
-  std::mutex mutex;  // guards `handle` but for cancel()
+  std::mutex mutex;  // guards `handle`, except for cancel()
   RequestHandle handle;
   std::uint32_t samples = 1;
 };
 using RequestPtr = Handle<RequestBox>;
 
-// Calls a function of the scheduler without the GIL. A closed scheduler is an empty one, whose functions are safe.
+// Calls a function of the scheduler without the GIL. After close() the scheduler is an empty object, whose functions
+// are safe to call.
 template <class Call>
 auto called(const SchedulerHandle& self, Call&& call) {
   return unlocked([&] {

@@ -1,4 +1,4 @@
-// tessera.Session: one sequence; and tessera.Generation, its text piece by piece.
+// tessera.Session, one sequence; and tessera.Generation, which generates its text piece by piece.
 #include <cstddef>
 #include <filesystem>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Path = std::filesystem::path;
 
-// A generation, with what it refers to.
+// A generation, and the objects to which it refers.
 struct GenerationBox {
   std::shared_ptr<SessionBox> session;
   std::shared_ptr<SamplerBox> sampler;
@@ -21,19 +21,18 @@ struct GenerationBox {
   Use use;
   Generation generation;
   bool ended = false, closed = false;
-  FinishReason finish = FinishReason::none;  // of a generation that was closed, as are its figures
+  FinishReason finish = FinishReason::none;  // reason of a generation that was closed, like `figures`
   Figures figures = {};
 };
 using GenerationHandle = Handle<GenerationBox>;
 
-// The outputs of append(): which rows, and what of them.
+// The outputs that append() returns: the rows, and the kind of result.
 struct Wanted {
   Want want = Want::logits;
   LogitsOf rows = LogitsOf::last;
 };
 
-// Appends the tokens by a batch of one session, so that the results lie in memory of their own: Python's arrays view
-// it.
+// Appends the tokens as a batch of one session. The results then have memory of their own, which Python's arrays view.
 nb::object append_by_batch(const SessionHandle& self, const Tokens& tokens, const Wanted& wanted) {
   auto claim = self->use.change("session");
   auto outputs = std::make_shared<Outputs>();
@@ -62,7 +61,7 @@ nb::object append_by_batch(const SessionHandle& self, const Tokens& tokens, cons
   }
   const auto first = outputs->row(0), last = outputs->row(n - 1);
   const std::size_t width = first.size();
-  if (last.data() == first.data() + (n - 1) * width) {  // the rows lie one behind another
+  if (last.data() == first.data() + (n - 1) * width) {  // the rows lie one after another
     return array_of<float>({first.data(), n * width}, {n, width}, outputs);
   }
   auto copy = std::make_shared<std::vector<float>>(n * width);
@@ -71,7 +70,7 @@ nb::object append_by_batch(const SessionHandle& self, const Tokens& tokens, cons
   return array_of<float>({copy->data(), copy->size()}, {n, width}, copy);
 }
 
-// Appends by Session::append(): with progress, or without tokens.
+// Appends by Session::append(), which reports progress and allows an empty list of tokens.
 nb::object append_with_progress(const SessionHandle& self, const Tokens& tokens, LogitsOf rows,
                                 const nb::object& progress) {
   auto claim = self->use.change("session");

@@ -7,13 +7,13 @@ namespace tessera::python {
 
 namespace {
 
-// A copy of sampling::Context, everything that a stage may know besides the candidates. Python may keep it.
+// A copy of sampling::Context: everything that a stage may know besides the candidates. Python may keep the copy.
 struct StageContext {
   std::shared_ptr<Tokens> history;
-  sampling::Context context;  // its history is not used
+  sampling::Context context;  // all members except the history are used
 };
 
-// Memory that the stage's arrays view: taken once, and again if Python has kept an array.
+// Memory that the stage's arrays view. Allocated once, and again whenever Python has kept an array.
 template <class T>
 struct Column {
   std::shared_ptr<std::vector<T>> values;
@@ -95,7 +95,7 @@ class PythonStage final : public sampling::Stage {
   }
 
  private:
-  // Takes the logits that Python returned, or the array that it has changed.
+  // Reads the logits that Python returned, or the array that Python has changed in place.
   void take_logits(sampling::Candidates& candidates, const nb::object& answer) const {
     std::span<float> to = candidates.change_logits();
     if (answer.is_none()) {
@@ -141,7 +141,7 @@ StageMaker python_stage(const nb::object& callable) {
   return [callable = PyRef(callable), takes_context, remembers](sampling::Chain& chain,
                                                                 const Making& making) -> Status {
     PyRef own = callable;
-    if (remembers) {  // each sampler has a state of its own
+    if (remembers) {  // each sampler has its own state
       const Entered entered;
       if (!entered) return Error(ErrorCode::cancelled, "the Python interpreter is ending");
       try {

@@ -65,7 +65,7 @@ void let_go(std::shared_ptr<void> object) noexcept {
   if (InCallback::here()) {
     try {
       std::thread([last = std::move(object)]() mutable { last.reset(); }).detach();
-    } catch (...) {  // no thread can be had: the object is destroyed below
+    } catch (...) {  // no thread is available: the object is destroyed below
     }
   }
   if (object == nullptr) return;

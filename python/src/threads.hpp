@@ -22,8 +22,8 @@
 
 namespace tessera::python {
 
-// Gives the GIL up, and takes it back at the end of the block. A thread other than the main one that comes back when
-// the interpreter has begun to end waits for the end of the process: Python would end the thread within C++.
+// Releases the GIL, and takes it again at the end of the block. If the interpreter has begun to end by then, a thread
+// other than the main one waits there until the process ends: Python would end the thread in the middle of C++ code.
 class Unlocked {
  public:
   Unlocked() noexcept : state_(PyEval_SaveThread()) {}
@@ -42,10 +42,11 @@ auto unlocked(Work&& work) {
   return work();
 }
 
-// Says that the interpreter begins to end.
+// Notes that the interpreter begins to end.
 void begin_ending() noexcept;
 
-// Says that this thread runs Python code on behalf of the library (a stage, on_ready), inside of a call of the library.
+// Marks this thread, while the object lives, as running Python code for the library (a stage, on_ready) inside a call
+// of the library.
 class InCallback {
  public:
   InCallback() noexcept;
@@ -55,16 +56,16 @@ class InCallback {
   [[nodiscard]] static bool here() noexcept;
 };
 
-// Throws InvalidState within a callback: the call `what` would wait for the call that the callback belongs to.
+// Throws InvalidState within a callback, because the function `what` would wait for the call that runs the callback.
 void refuse_in_callback(const char* what);
 
 // Returns whether this thread is the interpreter's main thread, the one that runs signal handlers.
 [[nodiscard]] bool on_main_thread() noexcept;
 void remember_main_thread();
 
-// Runs `work(stop)` without the GIL. On the main thread Ctrl-C, and any other signal handler that raises, stops the
-// work and comes through: the work runs on a thread of its own, and this thread looks for signals. `work` returns a
-// Result and must not throw.
+// Runs `work(stop)` without the GIL and returns its Result. `work` must not throw. On the main thread, Ctrl-C and every
+// other signal handler that raises stop the work; interruptible() then throws the exception. For this the work runs on
+// another thread, while this thread looks for signals.
 template <class Work>
 auto interruptible(Work&& work) -> std::invoke_result_t<Work&, std::stop_token> {
   using Value = std::invoke_result_t<Work&, std::stop_token>;
@@ -84,7 +85,7 @@ auto interruptible(Work&& work) -> std::invoke_result_t<Work&, std::stop_token> 
         result.emplace(std::move(value));
         ended.notify_one();
       });
-    } catch (const std::system_error&) {  // no thread can be had: nothing can be interrupted, but everything works
+    } catch (const std::system_error&) {  // no thread is available: the work runs here, and signals cannot interrupt it
       result.emplace(work(std::stop_token{}));
     }
     std::unique_lock lock(mutex);
@@ -107,11 +108,11 @@ auto interruptible(Work&& work) -> std::invoke_result_t<Work&, std::stop_token> 
   return *std::move(result);
 }
 
-// Throws what a signal handler raises. For loops on the main thread that wait in slices.
+// Throws the exception of a signal handler. Loops on the main thread that wait in slices call it.
 void check_signals();
 
-// Counts the callers that use an object: one caller that changes it, or any number of callers that read. A second caller gets InvalidState
-// instead of a race.
+// Counts the callers that use an object: one caller that changes it, or any number of callers that read it. A caller
+// beyond these gets InvalidState instead of a data race.
 class Use {
  public:
   class Claim {
@@ -135,11 +136,11 @@ class Use {
   std::atomic<int> users_{0};
 };
 
-// Lets go of the library's objects behind a handle: without the GIL, and on another thread if this one runs a callback
+// Releases the library's objects behind a handle: without the GIL, and on another thread if this thread runs a callback
 // of the library. The caller holds the GIL.
 void let_go(std::shared_ptr<void> object) noexcept;
 
-// A shared handle to a box of the library's objects: the only member of every class that Python sees.
+// A shared handle to a box of the library's objects. It is the only member of every class that Python sees.
 template <class Box>
 class Handle {
  public:

@@ -1,4 +1,4 @@
-// An answer that is being written: the source of its pieces (a generation or a request), and the parser that reads them.
+// An answer that is being written: the source of its pieces (a generation or a request), and the parser of the pieces.
 #pragma once
 
 #include <deque>
@@ -18,12 +18,12 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   State& operator=(const State&) = delete;
   ~State();
 
-  // Set the source of the pieces. Until the answer ends, no other call may use the conversation.
+  // Set the source of the pieces. Until the answer ends, all other calls on the conversation return an error.
   void begin(Generation from) noexcept;
   void begin(RequestHandle from) noexcept;
 
   [[nodiscard]] Result<Message> message() const;
-  // Takes the next piece from the source and parses it; at the source's end, ends the answer.
+  // Gets the next piece from the source and parses it. Ends the answer if the source has no further piece.
   Status step();
   void fail();
   [[nodiscard]] Figures figures() const;
@@ -32,10 +32,10 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   ReadSummary prompt;
   std::size_t calls_before;
   OutputParser parser;
-  // The source of the pieces: one of the two has a value. If neither has, the answer is over.
+  // The source of the pieces: one of the two has a value until the answer is over.
   std::optional<Generation> generation;
   std::optional<RequestHandle> request;
-  std::deque<OutputDelta> deltas;  // parsed pieces that the caller has not got yet
+  std::deque<OutputDelta> deltas;  // parsed pieces that the caller has not yet received
   FinishReason reason = FinishReason::none;
   std::optional<Error> error;      // the error that ended the answer
   [[nodiscard]] bool goes_on() const noexcept { return generation || request; }
@@ -48,7 +48,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   Status finish();
   void add(std::vector<OutputDelta> more);
 
-  std::optional<std::size_t> open_call_;  // the call that has begun and not ended
+  std::optional<std::size_t> open_call_;  // index of the call that has begun and not ended
   Figures figures_;  // the final figures, once the answer is over
 };
 

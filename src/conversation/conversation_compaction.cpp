@@ -1,4 +1,4 @@
-// Makes a conversation shorter: drops its oldest turns, or replaces them by a summary.
+// Shortens a conversation: drops its oldest turns, or replaces them by a summary.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,8 @@ using namespace detail;
 
 namespace {
 
-// The messages [begin, end) that a compaction may remove: those between the system's messages at the front and the last turns, which stay.
+// Messages [begin, end) that a compaction may remove: those after the system messages at the beginning, and before the last turns, which
+// are kept.
 struct Old {
   std::size_t begin = 0, end = 0;
 };
@@ -34,7 +35,7 @@ bool is_summary(const std::vector<Message>& messages, Old old, const std::string
   return old.end - old.begin == 2 && messages[old.begin].role == "user" && messages[old.begin].content == question;
 }
 
-// A guard that sets a request back to what it was, unless keep() has been called.
+// A guard that restores a request when it is destroyed, unless keep() was called.
 class Restored {
  public:
   explicit Restored(ChatRequest& request) : request_(request), before_(request) {}
@@ -59,7 +60,7 @@ void set_argument(ChatRequest& request, std::string_view name, Json value) {
 
 }  // namespace
 
-// Replaces messages [begin, end) by `with`, and computes the new prompt in the session. After an error the messages are as they were.
+// Replaces messages [begin, end) by `with`, and computes the new prompt in the session. After an error the messages are unchanged.
 Result<Compaction> Conversation::State::replace(std::size_t begin, std::size_t end, std::vector<Message> with,
                                                 const CompactionOptions& options) {
   Restored restored(request);
@@ -90,7 +91,7 @@ Result<Compaction> Conversation::drop_old(const CompactionOptions& options) noex
   });
 }
 
-// Asks the model to summarise the turns before message `end`, and returns its answer.
+// Lets the model summarise the turns before message `end`, and returns its answer.
 Result<std::string> Conversation::summary(std::size_t end, Sampler& sampler, const CompactionOptions& options) {
   ChatRequest& request = state_->request;
   const Restored restored(request);

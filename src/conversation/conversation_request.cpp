@@ -1,4 +1,4 @@
-// Answers that are computed by a scheduler, as one of its requests.
+// Answers that a scheduler computes, each as one of its requests.
 #include <algorithm>
 
 #include <tessera/scheduler/scheduler.hpp>
@@ -49,7 +49,7 @@ Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexc
     SequenceAdapters adapters = adapters_of(state_of(state.session));
     if (request.adapters) {
       TESSERA_TRY(adapters, make_adapters(*request.adapters, *view_of(state_of(state.session)).shared));
-      request.adapters.reset();  // the request's session has them
+      request.adapters.reset();  // the request's session already has the adapters
     }
     const State::Kept kept = state.kept_of(prompt.tokens, adapters);
     TESSERA_TRY(request.session, state.beginning(kept));
@@ -61,7 +61,7 @@ Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexc
     auto made = std::make_unique<Answer::State>(state_, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept.tokens}, std::move(parser));
     TESSERA_TRY(RequestHandle submitted, scheduler.submit(std::move(request)));
     made->begin(std::move(submitted));
-    // The conversation gives up its own session, so that only the request holds the pages. A scheduler can preempt a request only then.
+    // Releases the conversation's own session, so that only the request has the pages: a scheduler can preempt a request only then.
     state.session_is_lent = true;
     const Session released = std::move(state.session);
     return Answer(std::move(made));

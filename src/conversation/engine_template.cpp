@@ -14,15 +14,14 @@ using namespace detail;
 
 namespace {
 
-// The template for a model that brings none. It writes the messages one after another, without marks of its own, so
-// that an answer simply continues the text.
+// The template for a model that has none. It joins the messages without any markers, so that an answer continues the text.
 constexpr std::string_view kPlain =
     "{{ bos_token }}{% for message in messages %}"
     "{% if not loop.first and message.role != 'assistant' %}{{ '\\n' }}{% endif %}"
     "{% if message.content is string %}{{ message.content }}"
     "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}";
 
-// Returns the text of the token whose id the setting gives. The tokenizer is asked, because an engine's metadata has no
+// Returns the text of the token whose id is the setting `id_of`. The text comes from the tokenizer, because an engine's metadata has no
 // vocabulary.
 std::optional<std::string> special_text(const Engine& engine, Setting id_of) {
   const auto id = engine.metadata().unsigned_integer(id_of);

@@ -1,6 +1,6 @@
 // Beam search as in transformers' generate() (5.24, GenerationMixin._beam_search). A step ranks all continuations of all beams by one
-// token. Continuations that end the text become finished sequences, if they are among the best `beams` ones. The next beams are the best
-// `beams` continuations that do not end the text, wherever they rank.
+// token. A continuation that ends the text becomes a finished sequence if it is among the best `beams` continuations. The next beams are
+// the best `beams` continuations that do not end the text, whatever their rank.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -51,7 +51,7 @@ Status BeamSearch::State::check(const BeamOptions& options) {
 }
 
 Result<std::size_t> BeamSearch::State::most_tokens(const BeamOptions& options, std::size_t tokens, std::size_t capacity) noexcept {
-  // One more than the free capacity, because a beam's last token is not computed.
+  // The free capacity plus one, because the last token of a beam is not computed.
   const std::size_t room = capacity + 1 - std::min(tokens, capacity + 1);
   const std::size_t most = options.max_tokens != 0 ? options.max_tokens : room;
   if (most > room || room == 0) {
@@ -85,13 +85,13 @@ Status BeamSearch::State::begin_with(Session first) {
     const bool is_end = options_.end_of_generation == EndOfGeneration::stop && engine_.tokenizer().is_end_of_generation(token);
     if (is_stop || is_end) end_tokens_.push_back(token);
   }
-  // The number of a beam's likeliest tokens that a step may have to look at: `beams` tokens that do not end the text, and before them
-  // perhaps every token that ends the text and every suppressed token.
+  // The number of likeliest tokens of a beam that a step may need: `beams` tokens that do not end the text. In the worst case they come
+  // after all tokens that end the text and all suppressed tokens.
   const std::size_t likeliest = options_.beams + end_tokens_.size() + engine_.tokenizer().suppressed().size();
-  samplers_.reserve(options_.beams);  // so that the vector never moves its elements, to which draws_ points
+  samplers_.reserve(options_.beams);  // so that the vector never moves its elements: draws_ points to them
   for (std::uint32_t i = 0; i < options_.beams; ++i) {
     samplers_.push_back(sampling::chain().greedy().build());
-    if (!samplers_.back().status()) return detail::out_of_memory_error();  // the only error that a greedy chain can have
+    if (!samplers_.back().status()) return detail::out_of_memory_error();  // a greedy chain can have no other error
     draws_.push_back({.sampler = &samplers_.back(), .logprobs = static_cast<std::uint32_t>(std::min(likeliest, vocab))});
   }
   TESSERA_TRY_STATUS(Run(*shared_, detail::all_layers(*shared_)).check_range(session));
@@ -131,7 +131,7 @@ Status BeamSearch::State::take(Run& run) {
   }
   for (std::size_t part = first_part_; part < first_part_ + parts_; ++part) run.commit(part);
   rows_ += parts_;
-  if (parts_ == 0) {  // offer() added no part, because the first beam's logits are known
+  if (parts_ == 0) {  // offer() added no part, because the first beam's logits are already known
     const Session& session = running_.front().session;
     detail::draw_next(draws_.front(), *session.state_, session.logits());
     TESSERA_TRY_STATUS(draws_.front().status);
@@ -172,8 +172,7 @@ FinishReason BeamSearch::State::finish_of(Token token, std::size_t tokens) const
   return tokens == most_ ? FinishReason::max_tokens : FinishReason::none;
 }
 
-// Each of the best `beams` candidates becomes a finished sequence if it ends the text. Candidates after these that end the text are
-// dropped.
+// Makes finished sequences of those of the best `beams` candidates that end the text. Drops all other candidates that end the text.
 void BeamSearch::State::finish_ended(std::size_t tokens) {
   for (const Candidate& candidate : std::span(candidates_).first(std::min<std::size_t>(options_.beams, candidates_.size()))) {
     const FinishReason finish = finish_of(candidate.token, tokens);
@@ -189,8 +188,8 @@ void BeamSearch::State::finish_ended(std::size_t tokens) {
   }
 }
 
-// Makes beams of the best candidates that do not end the text. Each gets a fork of its parent's session; the last child of a parent gets
-// the session itself.
+// Makes beams from the best candidates that do not end the text. The last child of a beam continues its session; every other child gets a
+// fork of that session.
 Status BeamSearch::State::follow() {
   std::vector<const Candidate*> next;
   std::vector<std::size_t> children(running_.size());
@@ -218,7 +217,7 @@ Status BeamSearch::State::follow() {
   return {};
 }
 
-// Ends the search if no unfinished beam can still beat the finished ones.
+// Ends the search if no unfinished beam can still get a better score than the finished sequences.
 void BeamSearch::State::look_whether_done(std::size_t tokens) noexcept {
   if (running_.empty()) has_ended_ = true;
   if (has_ended_ || finished_.size() < options_.beams) return;
@@ -242,7 +241,7 @@ Result<std::vector<Beam>> BeamSearch::State::results() const {
     Detokenizer detokenizer(tokenizer, {.control = ControlText::omit, .start = text_start_});
     const bool ends = one.finish != FinishReason::max_tokens;
     for (const Token token : std::span(one.tokens).first(one.tokens.size() - (ends ? 1 : 0))) {
-      // The logits of a padded vocabulary have rows that are no tokens.
+      // With a padded vocabulary, some logits belong to no token.
       if (static_cast<std::size_t>(token) >= tokenizer.vocab_size()) continue;
       TESSERA_TRY(const std::string text, detokenizer.push(token));
       beam.text += text;
@@ -252,12 +251,12 @@ Result<std::vector<Beam>> BeamSearch::State::results() const {
   return results;
 }
 
-// Two sequences share a page if it has the same address in both.
+// Two sequences share a page if the page's address is the same in both.
 BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
   Pages pages;
   const KvLayout& layout = base.kv().layout();
   const std::uint64_t page_tokens = layout.page_tokens;
-  // First the position, then the index of the first page at which a beam may differ from the base.
+  // At first a position, then the index of the first page that may differ between a beam and the base.
   std::uint64_t first = base.kv().length();
   for (const Running& beam : running_) first = std::min(first, beam.session.kv().length());
   first /= page_tokens;
@@ -280,7 +279,7 @@ BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
         if (at != nullptr && at != page_of(base, page)) own.push_back(at);
       }
       ++taken;
-      // A beam that writes to a shared last page copies it first. Exception: the last of the beams that share the page writes to the page
+      // A beam copies a shared last page before writing to it. Exception: the last of the beams that share the page writes to the page
       // itself, unless the base has the page too.
       const std::byte* const at = length % page_tokens != 0 ? page_of(beam.session, length / page_tokens) : nullptr;
       if (at != nullptr && at != page_of(base, length / page_tokens)) last.push_back(at);

@@ -14,7 +14,7 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::size_t kTokensAtOnce = 4096;  // at the beginning, memory is reserved for at most this many tokens
+constexpr std::size_t kTokensAtOnce = 4096;  // memory is reserved for at most this many tokens at the beginning
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
       prompt_(std::move(prompt)),
       draw_{.sampler = &sampler, .logprobs = options.logprobs},
       text_(session, options, prompt_) {
-  // Reserve memory for the tokens, so that steps do not allocate. Only a very long generation lets its list grow later, by doubling.
+  // Reserves memory for the tokens, so that steps do not allocate. Only the list of a very long generation grows later, by doubling.
   const std::size_t most = static_cast<std::size_t>(view_of(session).kv.capacity()) + 1;
   const std::size_t tokens = std::min(options.max_tokens, kTokensAtOnce) + prompt_.size() + 1;
   reserve_tokens(session, std::min(view_of(session).tokens.size() + tokens, most));
@@ -62,8 +62,8 @@ std::size_t Decoding::rows_wanted() const noexcept {
   return rows == 0 && session.logits.empty() ? 1 : rows;
 }
 
-// Returns how many drafts, at most `most`, may follow the sequence's rows: they must fit into the context, and more than the tokens still
-// wanted would be useless.
+// Returns how many drafts may follow the sequence's rows: at most `most`, as many as fit into the context, and no more than the generation
+// still needs.
 std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
   const std::uint64_t end = view_of(session_).tokens.size(), capacity = end_of_drafts(session_);
   std::size_t room = std::min<std::size_t>(most, capacity - std::min(end, capacity));
@@ -139,7 +139,7 @@ void Decoding::hand_prompt_over() noexcept {
   prompt_done_ = prompt_.size();
 }
 
-// Does everything that can fail for a drawn token: takes memory, tells the sampler, and makes the piece's text.
+// Does everything for a drawn token that can fail: allocates memory, informs the sampler, and makes the piece's text.
 Status Decoding::accept(Piece& piece) {
   reserve_tokens(session_, view_of(session_).tokens.size() + 1);
   TESSERA_TRY_STATUS(sampler_.accept(piece.token));
@@ -168,7 +168,7 @@ void Decoding::drop_drafts() noexcept {
 
 void Decoding::leave() noexcept {
   if (!speculation_) return;
-  // Also drops rows that a drafter has computed behind the session's length.
+  // Also drops the rows that a drafter has computed after the session's end.
   commit_left(session_, view_of(session_).kv.length(), Reserved::give_back);
   drop_drafts();
   speculation_->tell();

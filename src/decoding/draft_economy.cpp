@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kPlainAgain = 48;  // after the first steps, one step in 48 of each width has no drafts
 constexpr double kMayLose =
-    0.01;  // the part of the time that drafts may lose; the first step with drafts may lose more
+    0.01;  // share of the time that drafts may lose; the first step with drafts may lose more
 
 }  // namespace
 

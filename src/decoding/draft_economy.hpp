@@ -1,10 +1,10 @@
-// Decides whether drafts pay, for one generation (DraftLengths) and for a scheduler's steps of many requests
-// (StepPlanner) alike. There are two rules:
-// - drafts are made if they are expected to give more tokens a second than the step without them, by a margin (pays());
-// - because expectations are not exact, a ledger adds up what drafts have really cost and given. While drafts have lost
-//   more than a small part of the time, none are made (DraftLedger).
-// The search for the best number of drafts differs. One generation compares all numbers of drafts, because a step's time grows by jumps; a
-// scheduler gives drafts to many requests one by one, each with the chance of its own request, as long as the next
+// Decides whether drafts pay, both for one generation (DraftLengths) and for a scheduler's steps of many requests (StepPlanner). There are
+// two rules:
+// - Drafts are made if they are expected to increase the tokens a second of the step by a margin (pays()).
+// - Because expectations are not exact, a ledger adds up what drafts have really cost and gained. While drafts have lost
+//   more than a small part of the time, no drafts are made (DraftLedger).
+// The two users search for the best number of drafts in different ways. One generation compares all numbers of drafts, because a step's
+// time grows by jumps. A scheduler adds drafts to many requests one by one, each with the chance of its own request, as long as the next
 // draft pays.
 #pragma once
 
@@ -14,50 +14,50 @@
 
 namespace tessera::detail {
 
-// Tokens that work is expected to give, and the seconds that it takes.
+// Expected tokens of some work, and the seconds that the work takes.
 struct Goodput {
   double tokens = 0.0, seconds = 0.0;
 };
 
-// Returns whether `a` gives more tokens a second than `factor` times as many as `b` gives.
+// Returns whether `a` has more than `factor` times the tokens a second of `b`.
 [[nodiscard]] constexpr bool exceeds(const Goodput& a, const Goodput& b, double factor = 1.0) noexcept {
   return a.tokens * b.seconds > factor * a.seconds * b.tokens;
 }
 
-// Returns whether drafts pay: a step with the drafts against the step without them, or a draft alone against the step
-// it is added to.
+// Returns whether drafts pay. The arguments are a step with drafts and the same step without them, or a single draft and the step to which
+// it is added.
 [[nodiscard]] constexpr bool pays(const Goodput& drafts, const Goodput& without) noexcept {
-  constexpr double kMargin = 1.05;  // because measured and predicted times are not exact
+  constexpr double kMargin = 1.05;  // because measured and predicted times are inexact
   return exceeds(drafts, without, kMargin);
 }
 
-// Limits the time that drafts may lose: adds up how much longer (or shorter) steps with drafts took than the same
-// tokens would have taken without. Some steps get no drafts, so that the time of a step without drafts is known.
+// Limits the time that drafts may lose. Adds up how much longer (or shorter) steps with drafts took than steps without drafts would have
+// taken for the same number of tokens. Some steps get no drafts, so that the time of a step without drafts is known.
 class DraftLedger {
  public:
   struct Rules {
-    std::size_t widths = 1;   // the number of rows from which on all steps count as equally wide
-    std::uint64_t plain = 2;  // how many steps of each width have no drafts at first
-    double memory = 1.0;      // the weight of all earlier steps is multiplied by this at each step
+    std::size_t widths = 1;   // steps with this number of rows or more count as equally wide
+    std::uint64_t plain = 2;  // number of first steps of each width that have no drafts
+    double memory = 1.0;      // factor of the weight of all earlier steps, applied at each step
   };
   explicit DraftLedger(const Rules& rules) : rules_(rules), turns_(rules.widths + 1) {}
 
-  // Returns whether the next step, which has `rows` rows without drafts, may have drafts as well.
+  // Returns whether the next step may have drafts. `rows`: the step's rows without drafts.
   [[nodiscard]] bool may_draft(std::size_t rows) noexcept;
-  // Returns whether drafts may still lose `seconds` more.
+  // Returns whether drafts may lose another `seconds`.
   [[nodiscard]] bool can_lose(double seconds) const noexcept;
 
   struct StepTimes {
-    double seconds;  // time that the step and its drafts took
-    double without;  // time that the same number of tokens would have taken without drafts
+    double seconds;  // time of the step, including making its drafts
+    double without;  // time that steps without drafts would have taken for the same number of tokens
   };
   void observe(const StepTimes& step) noexcept;
 
  private:
   Rules rules_;
-  std::vector<std::uint64_t> turns_;  // [rows]: how often may_draft() was called for steps of this width
+  std::vector<std::uint64_t> turns_;  // [rows]: number of may_draft() calls for steps of this width
   double spent_ = 0.0,
-         lost_ = 0.0;  // seconds of observed steps, and how many of them drafts have lost; negative: gained
+         lost_ = 0.0;  // seconds of observed steps, and seconds of these that drafts have lost (negative: gained)
 };
 
 }  // namespace tessera::detail

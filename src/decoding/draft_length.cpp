@@ -6,12 +6,12 @@
 namespace tessera::detail {
 namespace {
 
-constexpr double kMemory = 0.985;         // all earlier drafts weigh this much less with each step that has drafts: half after 46 steps
-constexpr double kTried = 2.0, kRight = 1.4;  // the first estimate: as if this many drafts had been tried and accepted
-constexpr double kAlike = 4.0;            // in a position's acceptance rate, the rate of all positions counts like this many tries
-constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // if drafts do not pay: steps until they are tried again, at first and at most
-constexpr std::size_t kProbed = 4;        // number of drafts in such a try
-constexpr std::size_t kTrusted = 1;       // number of drafts in the first step that has any
+constexpr double kMemory = 0.985;         // factor of the weight of all earlier drafts, at each step with drafts: halved after 46 steps
+constexpr double kTried = 2.0, kRight = 1.4;  // the first estimate: as if kTried drafts had been tried and kRight accepted
+constexpr double kAlike = 4.0;            // in a position's acceptance rate, the rate of all positions counts like this number of tries
+constexpr std::uint64_t kProbe = 16, kMostProbe = 1024;  // if drafts do not pay: steps until drafts are tried again, at first and at most
+constexpr std::size_t kProbed = 4;        // number of drafts in a step that tries drafts again
+constexpr std::size_t kTrusted = 1;       // number of drafts in the first step that has drafts
 
 }  // namespace
 
@@ -21,7 +21,7 @@ DraftLengths::DraftLengths(std::size_t most)
 void DraftLengths::observe_step(std::size_t rows, double seconds) noexcept {
   steps_.observe(rows, seconds);
   cycle_ += steps_.at(rows);
-  if (rows <= 1) end_cycle(1);  // a step with drafts is counted by observe_accepted(), when it is known how many were accepted
+  if (rows <= 1) end_cycle(1);  // a step with drafts is counted by observe_accepted(), when the number of accepted drafts is known
 }
 
 void DraftLengths::end_cycle(std::size_t tokens) noexcept {
@@ -48,12 +48,12 @@ double DraftLengths::chance() noexcept {
 }
 
 void DraftLengths::observe_accepted(std::size_t drafts, std::size_t accepted) noexcept {
-  // The record of a position that is no longer tried fades, so that the position will be tried again.
+  // The counts of a position that is no longer tried decay, so that the position will be tried again.
   const auto note = [](Position& at, double tried, double right) {
     at.tried = kMemory * at.tried + tried;
     at.right = kMemory * at.right + right;
   };
-  // Drafts after the first rejected one are neither right nor wrong, so they do not count as tried.
+  // Drafts after the first rejected draft are neither right nor wrong, so they do not count as tried.
   const std::size_t tried = std::min(drafts, accepted + 1);
   for (std::size_t i = 0; i < positions_.size(); ++i) note(positions_[i], i < tried ? 1.0 : 0.0, i < accepted ? 1.0 : 0.0);
   note(all_, static_cast<double>(tried), static_cast<double>(accepted));

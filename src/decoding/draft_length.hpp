@@ -1,11 +1,11 @@
-// Chooses how many tokens to draft in a step, by goodput: the number k for which the most tokens a second are expected,
+// Chooses the number of drafts of a step by goodput: the number k with the most expected tokens a second,
 //
 //   (1 + a1 + a1 a2 + ... + a1...ak) / (seconds to draft k tokens + seconds of a step of k + 1 rows),
 //
-// where ai is the acceptance rate of the i-th draft: how often it was accepted if all drafts before it were. Rates and seconds are
-// measured while the request runs. If drafts do not pay, k is 0. From time to time another number is tried, to learn whether k is still
-// the best. Exception: nothing is tried while drafts have lost more than a small fraction of the request's time, compared with steps
-// without drafts. So a text never takes much longer than without drafts.
+// where ai is the acceptance rate of the i-th draft: the share of steps in which it was accepted, among those in which all drafts before it
+// were accepted. Rates and seconds are measured while the request runs. If drafts do not pay, k is 0. From time to time another number is
+// tried, to find out whether k is still the best. Exception: no other number is tried while drafts have lost more than a small part of the
+// request's time, compared with steps without drafts. So a request never takes much longer than without drafts.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ class DraftLengths {
   explicit DraftLengths(std::size_t most);
 
   // Returns how many drafts the drafter should make, at most `room`. `guess(n)` returns the drafter's own estimate of the seconds for n
-  // drafts. It is used as long as these seconds have not been measured.
+  // drafts, which is used until these seconds have been measured.
   template <class Guess>
   [[nodiscard]] std::size_t choose(std::size_t room, const Guess& guess) noexcept {
     return explored(room, best(room, [&](std::size_t n) { return drafting_.measured() ? drafting_.at(n) : guess(n); }));
   }
-  // Returns how many of the `drafts` drafts that the drafter has made should be computed in the step.
+  // Returns how many of the drafter's `drafts` drafts the step should compute.
   [[nodiscard]] std::size_t keep(std::size_t drafts) const noexcept {
     return exploring_ ? drafts : best(drafts, [](std::size_t) { return 0.0; });
   }
@@ -37,21 +37,21 @@ class DraftLengths {
     drafting_.observe(drafts, seconds);
     cycle_ += drafting_.at(drafts);
   }
-  // Adds the time of the first drafts, which is not measured as the drafter's usual time: it is longer, because the drafter first read
-  // the prompt. `seconds` leaves that reading out.
+  // Adds the time of the first drafts. It does not count as the drafter's usual time, because in its first call the drafter also reads the
+  // prompt. `seconds` does not include reading the prompt.
   void charge(double seconds) noexcept { cycle_ += seconds; }
   void observe_step(std::size_t rows, double seconds) noexcept;
   void observe_accepted(std::size_t drafts, std::size_t accepted) noexcept;
 
-  // Returns the probability that a draft is accepted if all before it were, for a caller that decides the number itself. From time to
-  // time it returns the initial estimate instead, if that is higher, so that drafts are tried again.
+  // Returns the probability that a draft is accepted if all drafts before it were, for a caller that decides the number of drafts itself.
+  // From time to time returns the initial estimate instead, if that is higher, so that drafts are tried again.
   [[nodiscard]] double chance() noexcept;
   // Returns the largest number of drafts that a step may have: small, until some drafts have been accepted.
   [[nodiscard]] std::size_t trusted() const noexcept { return trusted_; }
   [[nodiscard]] bool knows_drafting() const noexcept { return drafting_.measured(); }
   [[nodiscard]] double drafting(std::size_t drafts) const noexcept { return drafting_.at(drafts); }
 
-  // Returns how many tokens a step with k drafts is expected to give.
+  // Returns the expected number of tokens of a step with k drafts.
   [[nodiscard]] double expected(std::size_t k) const noexcept;
 
  private:
@@ -70,23 +70,23 @@ class DraftLengths {
     }
     return pays(most, with(0)) ? best : 0;
   }
-  // Tells the ledger that the present step and its drafts have given `tokens` tokens.
+  // Tells the ledger that the present step and its drafts have produced `tokens` tokens.
   void end_cycle(std::size_t tokens) noexcept;
   std::size_t explored(std::size_t room, std::size_t best) noexcept;
 
   struct Position {
-    double tried = 0.0, right = 0.0;  // how many drafts were tried and how many accepted; older drafts weigh less
+    double tried = 0.0, right = 0.0;  // numbers of tried and of accepted drafts; older drafts weigh less
   };
   std::vector<Position> positions_;  // [largest number of drafts]
-  Position all_;                     // the same for all positions together
+  Position all_;                     // the counts of all positions together
   MeasuredCosts steps_, drafting_;   // seconds of a step, by its number of rows; seconds of drafting, by the number of drafts
   std::uint64_t chosen_ = 0;         // number of calls of choose() or chance()
-  // If drafts do not pay: at which call (chosen_) drafts are tried again, and how many calls later once more.
+  // If drafts do not pay: the value of chosen_ at which drafts are tried again, and the number of calls until the try after that.
   std::uint64_t next_probe_, probe_after_;
   bool exploring_ = false;
   std::size_t trusted_;
-  // Seconds of the present step and its drafts. A step counts with the usual time of steps with its number of rows, not with its own
-  // time, because other work of the machine may have slowed it down.
+  // Seconds of the present step and its drafts. For the step, the usual time of its number of rows is used and not its own time, because
+  // other work of the machine may have slowed it down.
   double cycle_ = 0.0;
   DraftLedger ledger_{{}};
 };

@@ -5,8 +5,8 @@
 
 namespace tessera::detail {
 
-// Adds a draft and returns its index. If the parent has a child with that token already, returns the index of that child. kNone: the draft
-// is left out.
+// Adds a draft and returns its index. If the parent already has a child with this token, returns the child's index. Returns kNone if the
+// draft is left out.
 std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits) {
   if (token < 0 || static_cast<std::size_t>(token) >= limits.vocab || drafts_.size() == drafts_.capacity()) return kNone;
   if (const std::size_t same = child(parent, token); same != kNone) return same;
@@ -23,8 +23,8 @@ std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits
   return drafts_.size() - 1;
 }
 
-// Sorts the chains, so that every chain is followed by the chains that branch off it, and each of these chains by its own branches. Among
-// the chains that branch off the same chain, the one with the deepest beginning comes first.
+// Sorts the chains, so that every chain is followed by the chains that branch off it, each with its own branches after it. Of the chains
+// that branch off the same chain, the one that begins deepest comes first.
 void DraftTree::sort_chains() {
   if (chains_.size() < 2) return;
   std::vector<std::size_t> order, place(chains_.size()), to_place;

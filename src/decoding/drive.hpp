@@ -1,7 +1,8 @@
-// The loop of everything that computes its own steps: generations, samples and beam searches. A step is a run: the sequences offer their
-// rows, the run computes them, and the sequences take the results.
+// The loop of classes that compute their own steps: generations, samples and beam searches. A step is one run: the sequences add their
+// rows, the run computes them, and the sequences read the results.
 //
-// The scheduler does not use it: between offering and taking it preempts, admits and measures, and an error there ends one request only.
+// The scheduler has a loop of its own: between adding rows and reading results it preempts, admits and measures, and an error ends only one
+// request.
 #pragma once
 
 #include <stop_token>
@@ -14,8 +15,8 @@
 
 namespace tessera::detail {
 
-// Computes one step: calls offer(run), which adds parts to the run or none, computes the run, and returns take(run). Errors: those of
-// offer() and take(); cancelled if `stop` is requested, with `before` as the text.
+// Computes one step: calls offer(run), which adds parts to the run (possibly none), computes the run, and returns take(run). Errors: those
+// of offer() and take(); cancelled if `stop` is requested, with `before` as the message.
 template <class Offer, class Take>
 Status drive_step(const Engine::State& engine, const std::stop_token& stop, std::string_view before, Offer&& offer, Take&& take) {
   if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before {}", before);

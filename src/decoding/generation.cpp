@@ -1,4 +1,4 @@
-// Session::generate(): one Decoding, each step of which is computed in a run of its own.
+// Session::generate(): one Decoding. Each of its steps is computed in a run of its own.
 #include <tessera/generation.hpp>
 
 #include <atomic>
@@ -83,7 +83,7 @@ struct [[gnu::visibility("hidden")]] Generation::State {
   std::shared_ptr<detail::SessionUse> use_;
   std::stop_token stop_;
   detail::Decoding decoding_;
-  FinishReason error_ = FinishReason::none;  // error or cancelled, if the generation has ended with an error
+  FinishReason error_ = FinishReason::none;  // error or cancelled, if an error has ended the generation
   std::atomic<bool> ended_ = false, refused_ = false;
 };
 
@@ -146,7 +146,7 @@ Generation Session::generate(Sampler& sampler, const GenerateOptions& options) n
     auto state = std::make_unique<Generation::State>(*state_, sampler, options);
     Status ready = state->start();
     if (ready) ready = session.use->claim(state.get());
-    if (!ready) {  // the prompt's figures are given back, for a later generation to report
+    if (!ready) {  // returns the prompt's figures to the session, so that a later generation reports them
       const Figures figures = state->figures();
       detail::give_back(*state_, {.tokens = figures.prompt_tokens, .seconds = figures.prompt_seconds});
       return std::move(ready).error();

@@ -5,10 +5,10 @@
 namespace tessera {
 namespace {
 
-// A new time moves the cost toward itself: by 0.3 of the difference between time and cost if the time is shorter, by 0.05 of it if the time
-// is longer. Other work of the machine makes some times much too long, but none too short.
+// Share of the difference by which a new time moves the cost: 0.3 if the time is shorter than the cost, 0.05 if the time is longer. The
+// shares differ because other work of the machine makes some times much too long, but none too short.
 constexpr double kFaster = 0.3, kSlower = 0.05;
-constexpr double kOutlier = 2.0;  // a time above 2 times the cost counts as 2 times the cost
+constexpr double kOutlier = 2.0;  // a time above this multiple of the cost counts as this multiple
 
 }  // namespace
 

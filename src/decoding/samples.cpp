@@ -1,4 +1,4 @@
-// Samples: several texts drawn after one prompt. Each sample is a fork of the session with a Decoding of its own. A step computes the
+// Samples: several texts that are drawn after one prompt. Each sample is a fork of the session with its own Decoding. A step computes the
 // rows of all samples in one run.
 #include <tessera/decoding/samples.hpp>
 
@@ -30,11 +30,12 @@ constexpr std::uint32_t kMostSamples = 1024;
 struct [[gnu::visibility("hidden")]] Samples::State {
   State(std::shared_ptr<const Engine::State> engine, const SamplesOptions& how) : shared(std::move(engine)), options(how) {
     strips_top = options.best_by != BestBy::nothing && options.generate.logprobs == 0;
-    // Needed for the sum of log-probabilities, so the pieces' own logprobs are removed again.
+    // Log-probabilities are needed for their sum (BestBy). They are removed from the pieces again, because the caller did not ask for
+    // log-probabilities.
     if (strips_top) options.generate.logprobs = 1;
   }
 
-  // Members are in this order because the decoding must be destroyed before the session and the sampler that it refers to.
+  // The order of the members matters: the decoding must be destroyed before the session and the sampler to which it refers.
   struct Sample {
     std::optional<Session> session;
     std::optional<Sampler> sampler;
@@ -58,9 +59,9 @@ struct [[gnu::visibility("hidden")]] Samples::State {
   SamplesOptions options;
   bool strips_top = false;
   std::vector<Sample> samples;
-  std::deque<SamplePiece> pieces;  // pieces that were drawn but not returned yet
+  std::deque<SamplePiece> pieces;  // pieces that were drawn but not yet returned
   std::optional<Error> error;      // an error of a step, which ends all samples
-  FinishReason ends_with = FinishReason::none;  // the finish reason of samples that this error has ended
+  FinishReason ends_with = FinishReason::none;  // finish reason of the samples that this error has ended
 };
 
 Samples::Samples(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -114,7 +115,7 @@ Status Samples::State::step() {
     }
     return {};
   };
-  // Every sample takes its pieces, even if another sample fails.
+  // Every sample reads its results, even if another sample fails.
   const auto take = [&](Run& run) -> Status {
     Status status;
     for (const std::uint32_t i : members) {

@@ -100,13 +100,13 @@ void Speculation::propose_none() noexcept {
   step_begins_ = Clock::now();
 }
 
-// Returns whether this token would end the generation. If so, no draft may follow it.
+// Returns whether this token would end the generation. No draft may follow such a token.
 bool Speculation::ends(Token token) const noexcept {
   return std::ranges::find(stop_tokens_, token) != stop_tokens_.end() ||
          (end_of_generation_ == EndOfGeneration::stop && view_of(session_).engine.tokenizer().is_end_of_generation(token));
 }
 
-// Lets the drafter write its drafts to proposed_. Returns how many there are.
+// Lets the drafter write its drafts to proposed_. Returns the number of drafts.
 Result<std::size_t> Speculation::proposals(std::size_t wanted, std::size_t branches) {
   const SessionView session = view_of(session_);
   const DraftContext context{.history = session.tokens,
@@ -193,7 +193,7 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
   std::vector<DraftTree::Chain>& chains = tree_.chains();
   if (chains.size() < 2) return 0;
   const std::size_t own = run.part(part).rows - run.part(part).drafts;
-  // If the session is a stream and was cut after the drafts were made, their positions are wrong. Then branches are left out.
+  // If the session is a stream and was cut after the drafts were made, the drafts' positions are wrong. Branches are then left out.
   const bool fits = run.part(part).begin + own == position_ && part + 1 == run.parts();
   const bool has_room = fits && guard([&]() -> Status { return run.make_room(chains.size(), tree_.size()), Status(); });
   for (std::size_t chain = 1; chain < chains.size(); ++chain) {
@@ -209,7 +209,8 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
   std::size_t branches = tree_.branches_behind(DraftTree::kNone);
   const std::size_t all = branches;
   run.set_branches(part, branches);
-  // A branch copies the page on which the drafts begin. So the request's own rows on that page must also be written to these copies.
+  // A branch has its own copy of the page on which the drafts begin. So the request's own rows on that page must also be written to this
+  // copy.
   const std::size_t page = position_ % view_of(session_).kv.layout().page_tokens;
   for (std::size_t row = own - std::min(own, page); row < own; ++row) run.rows(part)[row].also = static_cast<std::uint32_t>(all);
   add_also(part, own, 0);
@@ -239,7 +240,7 @@ void Speculation::step_ends(std::size_t rows) noexcept {
   if (drafter_->wants_guesses() && tree_.chains().size() == 1) guess();
 }
 
-// Fills guesses_ with the token that the model finds likeliest after each draft. guesses_ has the memory for it.
+// Fills guesses_ with the model's likeliest token after each draft. Does not allocate, because guesses_ already has the memory.
 void Speculation::guess() noexcept {
   guesses_.clear();
   for (std::size_t i = 0; i < tree_.drafts().size(); ++i) {
@@ -255,7 +256,7 @@ void Speculation::guess() noexcept {
 bool Speculation::follow(Token token) noexcept {
   if (const std::size_t next = tree_.child(current_, token); next != DraftTree::kNone) {
     const std::size_t chain = tree_.drafts()[next].chain;
-    // The drawn token is in a branch, so the branch's cache becomes the session's.
+    // The drawn token is in a branch, so the branch's cache replaces the session's cache.
     if (std::optional<KvCache>& cache = tree_.chains()[chain].cache; cache) {
       follow_branch(session_, *std::move(cache));
       cache.reset();

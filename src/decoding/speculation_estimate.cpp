@@ -36,10 +36,10 @@ Result<SpeculationEstimate> estimate_speculation(const SpeculationCosts& costs) 
   estimate.cycle_seconds = costs.drafts * costs.draft_seconds + verify;
   estimate.token_seconds = estimate.cycle_seconds / estimate.tokens;
   estimate.speedup = costs.target_seconds * estimate.tokens / estimate.cycle_seconds;
-  // Tokens that a cycle must give to take no longer than without drafts.
+  // The number of tokens that a cycle must produce, to take as long as without drafts.
   const double needed = estimate.cycle_seconds / costs.target_seconds;
   if (needed > tokens_of_cycle(1.0, costs.drafts)) return estimate;
-  double low = 0.0, high = 1.0;  // bisection, because a cycle gives more tokens with a higher acceptance rate
+  double low = 0.0, high = 1.0;  // bisection: the expected tokens of a cycle grow with the acceptance rate
   for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
     (tokens_of_cycle(middle, costs.drafts) < needed ? low : high) = middle;

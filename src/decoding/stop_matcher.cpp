@@ -11,8 +11,8 @@ struct At {
   std::int32_t which = -1;
 };
 
-// Returns the first position in the text where a whole stop string begins, and that string. If several begin there, returns the first in
-// `stops`.
+// Returns the first position in the text where a complete stop string begins, and the index of that stop string. If several begin there,
+// returns the first of them in `stops`.
 At first_stop(std::string_view text, std::span<const std::string> stops) noexcept {
   At first;
   for (std::size_t i = 0; i < stops.size(); ++i) {
@@ -22,8 +22,8 @@ At first_stop(std::string_view text, std::span<const std::string> stops) noexcep
   return first;
 }
 
-// Returns the first position in [begin, end) where a stop string may begin although that is not certain yet, because the text ends within
-// the string, or because the string would reach beyond `end`, where a marker may begin. Returns `end` if there is no such position.
+// Returns the first position in [begin, end) where a stop string may begin, but this is not certain yet: the text ends within the string,
+// or the string reaches beyond `end`, where a marker may begin. Returns `end` if there is no such position.
 std::size_t begun_stop(std::string_view text, std::size_t begin, std::size_t end, std::span<const std::string> stops) noexcept {
   for (std::size_t at = begin; at < end; ++at) {
     const std::string_view rest = text.substr(at);
@@ -40,7 +40,7 @@ StopMatcher::Marker StopMatcher::find_open(std::string_view text, std::size_t fr
   for (std::size_t at = from; at < text.size() && !marked_.empty(); ++at) {
     const std::string_view rest = text.substr(at);
     Marker found{.at = at};
-    bool unsure = false;  // true: the text ends within a marker, which may be a longer one
+    bool unsure = false;  // true: the text ends with the beginning of a marker, which may be longer than the one found
     for (const MarkedText& stretch : marked_) {
       for (const std::string& open : stretch.open) {
         if (open.empty()) continue;
@@ -72,7 +72,7 @@ StopMatcher::Marker StopMatcher::find_close(std::string_view text, std::size_t f
 StopMatcher::Passed StopMatcher::push(std::string text, More more) {
   if (!held_.empty()) text.insert(0, held_);
   const MarkedText* within = within_;
-  std::size_t begin = 0;  // text before this offset can be let through
+  std::size_t begin = 0;  // the text before this offset can be passed on
   for (;;) {
     if (within_ != nullptr) {
       const Marker close = find_close(text, begin, more);

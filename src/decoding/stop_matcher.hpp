@@ -1,4 +1,4 @@
-// Finds stop strings in a text that arrives in pieces. Text is passed on as soon as it cannot be a part of a stop string any more.
+// Finds stop strings in a text that arrives in pieces. Passes text on as soon as it cannot be part of a stop string any more.
 #pragma once
 
 #include <cstddef>
@@ -13,36 +13,38 @@ namespace tessera::detail {
 
 enum class More : std::uint8_t { no, yes };  // yes: more text follows
 
-// Stop strings do not count within marked stretches (MarkedText, e.g. reasoning), nor across their borders. Text that may be the
-// beginning of a marker is held back until that is certain. So the result does not depend on how the text is cut into pieces.
+// Stop strings do not count within marked stretches (MarkedText, for example reasoning), nor if they cross the border of a stretch. Text
+// that may be the beginning of a marker is held back until this is certain, so the result does not depend on how the text is cut into
+// pieces.
 class StopMatcher {
  public:
-  // `stops` and `marked` must outlive the matcher. Empty strings in them never match. `begins_marked` says that the text begins within a
-  // stretch of the first kind in `marked`.
+  // `stops` and `marked` must outlive the matcher. Empty strings in them never match. If `begins_marked` is true, the text begins within a
+  // stretch of the kind marked[0].
   explicit StopMatcher(std::span<const std::string> stops, std::span<const MarkedText> marked = {}, bool begins_marked = false) noexcept
       : stops_(stops), marked_(marked), within_(begins_marked && !marked.empty() ? marked.data() : nullptr) {}
 
   struct Passed {
     std::string text;  // text that is passed on
-    std::int32_t stop; // index of the stop string that was found, before which `text` ends; -1: none
+    std::int32_t stop; // index of the stop string that was found; `text` ends before it; -1: none
     [[nodiscard]] bool stopped() const noexcept { return stop >= 0; }
   };
-  // Adds text, and returns the text that can be passed on. With More::no nothing is held back any more. If push() throws, nothing has
-  // changed.
+  // Adds text, and returns the text that can be passed on. With More::no, all held back text is passed on too. If push() throws, nothing
+  // has changed.
   [[nodiscard]] Passed push(std::string text, More more);
 
  private:
   struct Marker {
-    // Offset and size of a marker. Size 0: there is no whole marker, but one may begin at `at`, which is the text's end if none does.
+    // Offset and size of a marker. Size 0: no complete marker was found, but a marker may begin at `at`. If none may begin, `at` is the
+    // text's end.
     std::size_t at, size = 0;
-    const MarkedText* opens = nullptr;   // the kind of stretch that the marker opens; nullptr: it closes one
+    const MarkedText* opens = nullptr;   // the kind of stretch that the marker opens; nullptr: the marker closes a stretch
   };
   [[nodiscard]] Marker find_open(std::string_view text, std::size_t from, More more) const noexcept;
   [[nodiscard]] Marker find_close(std::string_view text, std::size_t from, More more) const noexcept;
 
   std::span<const std::string> stops_;
   std::span<const MarkedText> marked_;
-  const MarkedText* within_;  // the kind of stretch that the text is in now; nullptr: none
+  const MarkedText* within_;  // the kind of stretch at the present position; nullptr: none
   std::string held_;          // text held back, because it may become a stop string or a marker
 };
 

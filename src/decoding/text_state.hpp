@@ -1,5 +1,5 @@
-// TextState turns drawn tokens into text and finish reasons. It does the work of TextStream for classes of the library that have it as a
-// member.
+// TextState turns drawn tokens into text and finish reasons. TextStream is its public face; classes of the library have a TextState as a
+// member instead.
 #pragma once
 
 #include <chrono>
@@ -17,28 +17,27 @@
 
 namespace tessera::detail {
 
-// Returns whether the generated text begins a new text or continues one (the session's tokens and the prompt). In a new text a leading
-// space is dropped.
+// Returns whether the generated text begins a new text, or continues the text of the session's tokens and the prompt. A new text drops a
+// leading space.
 [[nodiscard]] TextStart text_start(const Session::State& session, std::span<const Token> prompt = {});
 
 class TextState {
  public:
-  // Takes over the figures of the prompt tokens that the session has computed. `prompt` is the tokens of the prompt that are still to be
-  // computed.
+  // Takes the figures of computed prompt tokens over from the session. `prompt` has the tokens of the prompt that are not computed yet.
   TextState(Session::State& session, const GenerateOptions& options, std::span<const Token> prompt = {});
-  TextState(const TextState&) = delete;  // not copied, because matcher_ refers to options_
+  TextState(const TextState&) = delete;  // must not be copied, because matcher_ refers to options_
   TextState& operator=(const TextState&) = delete;
 
-  // Checks the options. Error: invalid_argument, an enum of the options has a value that it does not define.
+  // Checks the options. Error: invalid_argument, an enum has an undefined value.
   [[nodiscard]] static Status check(const GenerateOptions& options);
 
   [[nodiscard]] Status check_goes_on() const;
-  // Fills in the piece's text and finish reason, from its token. After an error nothing has changed.
+  // Sets the piece's text and finish reason from its token. After an error nothing has changed.
   Status push(Piece& piece);
 
   [[nodiscard]] const GenerateOptions& options() const noexcept { return options_; }
   [[nodiscard]] FinishReason finish_reason() const noexcept { return finish_; }
-  // Updates Figures::bytes_per_token. `kv_tokens` is how many tokens' keys and values the last step has read.
+  // Updates Figures::bytes_per_token. `kv_tokens`: number of tokens whose keys and values the last step read.
   void set_kv_tokens(std::uint64_t kv_tokens) noexcept;
   [[nodiscard]] const Figures& figures() const noexcept { return figures_; }
   void count_step(std::size_t drafts) noexcept {

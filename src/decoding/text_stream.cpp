@@ -20,7 +20,7 @@ using detail::make_error;
 
 namespace detail {
 
-// Control tokens do not count as text: what follows a lone BOS begins a new text.
+// Control tokens do not count as text: the text after a single BOS is a new text.
 TextStart text_start(const Session::State& session, std::span<const Token> prompt) {
   const SessionView view = view_of(session);
   const auto is_text = [&](Token token) { return view.engine.tokenizer().type(token) != TokenType::control; };
@@ -80,7 +80,7 @@ Status TextState::check_goes_on() const {
 Status TextState::push(Piece& piece) {
   TESSERA_TRY_STATUS(check_goes_on());
   FinishReason finish = reason_to_finish(piece.token);
-  // A stop token has no text. Neither have rows of a padded vocabulary that are no tokens.
+  // A stop token has no text. Numbers of a padded vocabulary that are not tokens have no text either.
   const bool has_text = finish != FinishReason::stop_token && finish != FinishReason::end_of_generation &&
                         piece.token >= 0 && static_cast<std::size_t>(piece.token) < tokenizer_.vocab_size() && !is_hidden(piece.token);
   Detokenizer detokenizer = detokenizer_;

@@ -45,26 +45,26 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
   Plan plan;
   detail::Identity identity;
   std::optional<KvPools> kv_pools;
-  // The most that texts have together which are read in one step (embed()), unless a single text has more.
+  // Limits for texts that are read together in one step (embed()). A single text may exceed them.
   struct {
     std::uint64_t rows = 0, pages = 0;
   } texts;
-  // The division of the model if ranks in other processes have parts, with pages of their own; nullptr: all pages are here.
+  // The division of the model, if ranks in other processes have parts with pages of their own; nullptr: all pages are in this process.
   std::shared_ptr<const detail::ModelDivision> division;
   std::unique_ptr<detail::PageMemory> pages;      // memory of the sessions' pages
-  std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, in turn
-  std::unique_ptr<detail::RemoteAdapters> remote_adapters;  // of the ranks in other processes; or nullptr
-  std::unique_ptr<detail::OtherParts> other_parts;  // of the sessions' keys and values, which ranks in other processes have; or nullptr
-  std::filesystem::path path;      // of the model; empty if it was loaded from a source
+  std::unique_ptr<detail::StepExecutor> steps;    // executes all steps, one at a time
+  std::unique_ptr<detail::RemoteAdapters> remote_adapters;  // sends adapters to ranks in other processes; or nullptr
+  std::unique_ptr<detail::OtherParts> other_parts;  // reads and writes keys and values that other processes have; or nullptr
+  std::filesystem::path path;      // path of the model; empty if it was loaded from a source
   detail::AdapterPlaces places;
-  // Places and backends of the other ranks of this process, whose objects `steps` owns.
+  // Places and backends of the other ranks in this process. `steps` owns the objects to which they refer.
   struct RankPlaces {
     detail::AdapterPlaces places;
     backend::Backend* backend = nullptr;
   };
   std::vector<RankPlaces> rank_places;
   mutable detail::LoadedAdapters adapters;
-  std::size_t ranks_elsewhere = 0;  // ranks in other processes
+  std::size_t ranks_elsewhere = 0;  // number of ranks in other processes
   mutable detail::FairQueue queue;  // calls wait here until they may use the backend
   mutable detail::Recycled<detail::RunLists> run_lists;
 
@@ -77,34 +77,34 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
 
 namespace detail {
 
-// The data of a sequence beside its keys and values. A fork copies all of it, a snapshot saves it, and clearing the sequence clears it.
+// The data of a sequence besides its keys and values. A fork copies all of it, a snapshot saves it, and clearing the sequence clears it.
 struct SequenceRecord {
   std::vector<Token> tokens;  // computed tokens, then pending tokens; -1 for an embedding
-  // content_hash() of each embedding among `tokens`, in order. Empty for sequences without embeddings, so they pay nothing. The
-  // values of embeddings are not kept: find_embedding() asks the program for those that are pending.
+  // content_hash() of each embedding among `tokens`, in order. Empty for a sequence without embeddings, so that it costs nothing. The
+  // values of embeddings are not stored: find_embedding() asks the program for those of pending embeddings.
   std::vector<Hash128> contents;
   SequenceAdapters adapters;
-  // The layers [first_layer, last_layer) that compute the sequence; last_layer 0: not known before the first run.
+  // The layers [first_layer, last_layer) that compute the sequence. last_layer is 0 before the first run.
   std::uint32_t first_layer = 0, last_layer = 0;
   History history;            // empty unless the sequence is edited
   std::uint64_t removed = 0;  // tokens that edits have removed
   Votes votes;                // votes for tokens, if the token budget chooses by votes
-  bool drop_is_due = false;   // true: a drop failed for want of memory; the next call makes it first
+  bool drop_is_due = false;   // true: a drop failed because memory was short; the next call makes it first
   std::size_t reused = 0;     // tokens whose pages were taken from the prefix index
 
   [[nodiscard]] KvInputs inputs() const noexcept { return {tokens, contents, adapters.keys()}; }
-  // Adds an embedding. It may throw bad_alloc, and then has changed nothing. Precondition: `tokens` has room for one more.
+  // Adds an embedding. If memory is short, throws bad_alloc and changes nothing. Precondition: `tokens` has room for one more element.
   void add_embedding(std::span<const float> embedding) {
     contents.push_back(content_hash(embedding));
     tokens.push_back(-1);
   }
-  // Keeps the first n tokens, and forgets the later ones with their contents. Precondition: there are at least n tokens.
+  // Keeps the first n tokens, and drops the later tokens with their contents. Precondition: there are at least n tokens.
   void keep_tokens(std::size_t n) noexcept {
     if (n < tokens.size() && !contents.empty()) contents.resize(inputs().first(n).contents.size());
     if (n < tokens.size() && !adapters.empty()) adapters.truncate(n);
     tokens.resize(n);
   }
-  // Removes the tokens [first, last) with their contents.
+  // Removes tokens [first, last) with their contents.
   void erase_tokens(std::size_t first, std::size_t last) noexcept {
     const KvInputs before = inputs().first(first), erased = inputs().behind(before).first(last - first);
     const auto at = contents.begin() + static_cast<std::ptrdiff_t>(before.contents.size());
@@ -113,8 +113,8 @@ struct SequenceRecord {
     tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.begin() + static_cast<std::ptrdiff_t>(last));
   }
 
-  // Forgets what was recorded about computed rows. Called when no computed row is left. `tokens` and `removed` stay, because the random
-  // numbers of a sampler depend on them.
+  // Clears what was recorded about computed rows. Called when no computed row is left. `tokens` and `removed` stay, because a sampler's
+  // random numbers depend on them.
   void forget_rows() noexcept {
     history = {};
     votes = {};
@@ -132,17 +132,17 @@ struct Session::State : detail::SequenceRecord {
         hidden(detail::keeps_hidden(shared->model.spec, detail::HiddenKept::in_pages) ? shared->model.spec.d_model : 0) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State();  // in run.cpp. If a run has a part of this session, the destructor first undoes that part
+  ~State();  // in run.cpp. If a run has a part of this session, the destructor undoes that part first
 
   [[nodiscard]] SequenceRecord& record() noexcept { return *this; }
   [[nodiscard]] const SequenceRecord& record() const noexcept { return *this; }
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
   [[nodiscard]] std::span<const Token> pending() const noexcept { return std::span(tokens).subspan(kv.length()); }
-  // Returns the next token's position in the text, removed tokens included. It only grows, so the random number that a sampler derives
-  // from it is never used twice.
+  // Returns the next token's position in the text, counting removed tokens too. The position only grows, so a sampler never uses the same
+  // random number twice.
   [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
-  // Makes room for n tokens. It allocates twice as many as needed instead of the whole context, because a file may claim any context.
+  // Reserves memory for n tokens. Reserves twice the needed memory instead of the whole context, because a file may claim any context.
   void reserve_tokens(std::size_t n) {
     const std::size_t ahead = std::max<std::size_t>(2 * n, 256);
     if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(ahead, kv.capacity() + 1)));
@@ -151,49 +151,49 @@ struct Session::State : detail::SequenceRecord {
   Engine engine;
   std::shared_ptr<const Engine::State> shared;
   KvCache kv;
-  // Room for a copy of the hidden state behind the last computed token, of draft heads that keep hidden states in pages; else empty.
+  // Memory for a copy of the hidden state after the last computed token. Used only with draft heads whose hidden states are in pages;
+  // otherwise empty.
   mutable std::vector<float> hidden;
   // Returns the last row of `logits`  [vocab]. Precondition: has_last.
   [[nodiscard]] std::span<const float> last_logits() const noexcept {
     return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());
   }
 
-  // `logits` are those of the last append(). The next append() writes into `next_logits`, so that the old logits are still there if it
-  // fails. Neither buffer has memory before a call wants logits.
+  // `logits` has the logits of the last append(). The next append() writes to `next_logits`, so that the old logits are still valid if it
+  // fails. Both buffers have no memory until a call wants logits.
   detail::LogitsBuffer logits, next_logits;
   std::size_t logits_rows = 0;
-  bool has_last = false;  // true: the last row of `logits` are the logits of the sequence's last token
+  bool has_last = false;  // true: the last row of `logits` has the logits of the sequence's last token
   [[nodiscard]] bool knows_logits() const noexcept { return has_last && !has_pending(); }
 
   KvOptions kv_options;  // resolved: no value is automatic
   StreamOptions stream;
   std::function<std::span<const float>(const Hash128&)> embedding_of;  // SessionOptions::embedding_of
 
-  // true: the last page is not full, and another session may use it too, so the next write copies it first. (It is atomic, because fork()
-  // reads the session, and two threads may fork at once.)
+  // true: the last page is not full, and another session may use it too, so the next write copies it first. (Atomic, because fork() reads
+  // the session, and two threads may fork it at once.)
   mutable std::atomic<bool> shares_last_page = false;
 
   std::shared_ptr<detail::SessionUse> use = std::make_shared<detail::SessionUse>();
 
-  // The run that has prepared or computed rows of this session, and the index of the session's part in that run. nullptr: there is none.
-  // Only Run sets them. If the session is destroyed meanwhile, its destructor undoes the part, so that the run never uses a freed
-  // session.
+  // The run that has prepared or computed rows of this session, and the index of the session's part in that run; nullptr: none. Only Run
+  // sets them. If the session is destroyed meanwhile, its destructor undoes the part, so that the run never uses a destroyed session.
   detail::Run* held_by = nullptr;
   std::size_t held_part = 0;
 
   std::uint64_t guesses = 0;  // number of the TargetGuesses that began last; all earlier ones are invalid
 
-  // Prompt tokens computed since the previous generation, and the seconds that took. The next generation reports them.
+  // Prompt tokens that were computed since the previous generation, and the seconds that this took. The next generation reports them.
   std::size_t prompt_tokens = 0;
   double prompt_seconds = 0.0;
 };
 
 namespace detail {
 
-// Returns the embedding with this content  [d_model], or nullptr if the session cannot compute it again: it has no embedding_of, or that
-// throws or returns something else.
+// Returns the embedding with this content  [d_model]. Returns nullptr if the session cannot compute the embedding again: embedding_of is
+// not set, throws, or returns something else.
 [[nodiscard]] const float* find_embedding(const Session::State& session, const Hash128& content) noexcept;
-// Returns whether the session can compute its tokens from `first` on again: whether all embeddings among them are found.
+// Returns whether the session can compute its tokens from `first` on again, because all embeddings among them are found.
 [[nodiscard]] bool can_recompute(const Session::State& session, std::size_t first) noexcept;
 
 }  // namespace detail

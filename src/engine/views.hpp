@@ -1,5 +1,5 @@
-// Read-only views of Engine::State and Session::State, for decoding and the scheduler. Only engine/ knows the states themselves
-// (states.hpp). A view refers to the state, so make a new one after each call that changes the state.
+// Read-only views of Engine::State and Session::State, for decoding and the scheduler. Only src/engine includes the states themselves
+// (states.hpp). A view refers to the state: make a new view after each call that changes the state.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace tessera::detail {
 
-// Facts about an engine that the public class Engine does not tell.
+// Facts about an engine that the public class Engine does not expose.
 struct EngineView {
   const EngineOptions& options;  // no value is automatic
   const KvPools& kv_pools;

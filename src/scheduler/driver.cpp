@@ -1,4 +1,4 @@
-// Driver: a thread that calls a scheduler's step() whenever there is something to do.
+// Driver: a thread that calls a scheduler's step() as long as there is work.
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -20,9 +20,9 @@ struct [[gnu::visibility("hidden")]] Driver::State {
 
   const std::shared_ptr<Scheduler::State> scheduler;
   std::atomic<bool> is_stopping = false;
-  std::mutex mutex;               // guards `rest`, `rests` and `id`; the inbox's mutex may be taken while it is held
+  std::mutex mutex;               // guards `rest`, `rests` and `id`; the inbox's mutex may be locked while this one is held
   std::condition_variable rest;
-  bool rests = false;             // true: the last step had nothing to do, and nothing changes before the inbox has news
+  bool rests = false;             // true: the last step had nothing to do, and no later step will have until the inbox has news
   std::thread::id id;
   std::mutex ending;              // guards `thread` while it is joined
   std::thread thread;
@@ -39,8 +39,8 @@ struct [[gnu::visibility("hidden")]] Driver::State {
       const Result<bool> more = detail::guard([&] { return scheduler->step(); });
       if (is_stopping) return;
       if ((more && *more) || inbox.has_news()) continue;
-      // There is nothing to do now. If something is to be done at a later time (wake_time), look again soon instead of sleeping until
-      // wake_time, because wake_time is in the host's clock, which may not be real time. A failed step is tried again then too.
+      // There is nothing to do now. Sleeps briefly if there will be something to do later (wake_time), or if the step failed. It does not
+      // sleep until wake_time, because wake_time is in the host's clock, which may not be real time.
       const bool is_over = (more && std::isinf(inbox.outlook().wake_time)) || inbox.left() == 0;
       if (is_over) {
         const Lock lock(mutex);
@@ -78,7 +78,7 @@ struct [[gnu::visibility("hidden")]] Driver::State {
     rest.notify_all();
     Lock lock(ending, std::defer_lock);
     if (!is_own_thread) lock.lock();
-    else if (!lock.try_lock()) return;  // another thread is already joining it
+    else if (!lock.try_lock()) return;  // another thread is already joining `thread`
     if (!thread.joinable()) return;
     if (is_own_thread) thread.detach();
     else thread.join();

@@ -1,5 +1,4 @@
-// Calls the host's clock and the host's callbacks, from any thread. If callbacks throw, the first exception is kept until a step reports
-// it.
+// Calls the host's clock and callbacks, from any thread. The first exception of a callback is stored until a step reports it.
 #pragma once
 
 #include <atomic>
@@ -19,7 +18,7 @@ class HostCalls {
   // `clock` must outlive this object. If it is empty, the steady clock is used.
   explicit HostCalls(const std::function<double()>& clock) : clock_(clock) {}
 
-  // Returns the scheduler's time in seconds. If the host's clock throws, returns the last time that it gave.
+  // Returns the scheduler's time in seconds. If the host's clock throws, returns the time that it returned last.
   [[nodiscard]] double now() noexcept;
   [[nodiscard]] static double steady_seconds() noexcept;
 
@@ -30,7 +29,7 @@ class HostCalls {
     const Status called = guard([&]() -> Status { return call_host(name, std::forward<Fn>(fn)), Status(); });
     if (!called) note(called.error());
   }
-  // Returns the first error of a callback since the last call of this function.
+  // Returns the first error of a callback since the last take_error().
   [[nodiscard]] std::optional<Error> take_error() noexcept;
 
  private:
@@ -41,13 +40,13 @@ class HostCalls {
   Guarded<std::optional<Error>> failed_;
 };
 
-// Measures how many seconds of a step sessions, the model and texts take. The rest of the step's time is the scheduler's own. Used by one
-// thread at a time.
+// Measures how many seconds of a step are spent in sessions, the model and texts. The other seconds of the step are the scheduler's own.
+// Threads: one at a time.
 class EngineTime {
  public:
   void clear() noexcept { seconds_ = 0.0; }
   [[nodiscard]] double seconds() const noexcept { return seconds_; }
-  // Runs fn() and adds its time. If measure() is called within fn(), that time is not added twice.
+  // Runs fn() and adds its time. Nested calls of measure() within fn() are not counted twice.
   template <class Fn>
   void measure(Fn&& fn) {
     if (is_running_) return std::forward<Fn>(fn)();

@@ -1,4 +1,4 @@
-// Scheduler: the member functions, which any thread may call.
+// Member functions of Scheduler, which any thread may call.
 #include <tessera/scheduler/scheduler.hpp>
 
 #include <algorithm>

@@ -1,10 +1,9 @@
-// The state of a scheduler. It owns the objects that each do one part of a step. Access to them:
+// The state of a scheduler. It owns one object for each task of a step. Access to them:
 //
 //   any thread       `setup`, which never changes; `host`, `inbox`, `accounts` and `turns`, which have locks of their own
 //   driving thread   the members after `step_mutex_`. The driving thread is the thread that holds this mutex, in step() or close()
 //
-// Locks are taken in this order: a turn (of `turns`); step_mutex_; then one of a request's mutex and the locks of host, inbox and
-// accounts.
+// Order of locks: a turn (of `turns`); step_mutex_; then only one of these: a request's mutex, or the lock of host, inbox or accounts.
 #pragma once
 
 #include <memory>
@@ -24,7 +23,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   detail::HostCalls host{setup.options.clock};
   detail::Inbox inbox;
   detail::Accounts accounts;
-  detail::Turns turns;  // lets steps and the work of between_steps() run one at a time
+  detail::Turns turns;  // runs steps and the work of between_steps() one at a time
 
   Result<std::shared_ptr<RequestHandle::State>> submit(Request request);
   [[nodiscard]] SchedulerFigures figures() noexcept;
@@ -51,7 +50,7 @@ struct [[gnu::visibility("hidden")]] Scheduler::State : std::enable_shared_from_
   detail::Admission admission_;
   detail::Planning planning_;
   detail::Computation computation_;
-  std::vector<std::uint64_t> cancelling_;  // ids of cancelled requests that the step has taken from the inbox
+  std::vector<std::uint64_t> cancelling_;  // ids of cancelled requests, which the step has taken from the inbox
 };
 
 }  // namespace tessera

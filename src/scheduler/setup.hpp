@@ -21,13 +21,13 @@ struct Setup {
   const PageCost page_cost;  // bytes of pages for sessions with the engine's own KV options
 
   [[nodiscard]] bool has_kv_file() const noexcept { return !inside.options.kv_file.empty(); }
-  // Returns whether the engine has a budget of KV bytes. Without a budget no request ever has to give its pages up.
+  // Returns whether the engine has a budget of KV bytes. Without a budget, no request ever has to give up its pages.
   [[nodiscard]] bool is_bounded() const noexcept { return inside.options.kv_budget != 0; }
-  // Returns the bytes that KV pages may still take: what is free, and what can be evicted.
+  // Returns the bytes that are left for KV pages: free bytes, and bytes that can be evicted.
   [[nodiscard]] std::uint64_t free_bytes() const noexcept;
-  // Returns how many tokens the request's session can hold.
+  // Returns the number of tokens that the request's session can hold.
   [[nodiscard]] std::uint64_t context_of(const Request& request) const noexcept;
-  // Returns the KV options that the request's session has or will have, without automatic values.
+  // Returns the KV options of the request's present or future session, without automatic values.
   [[nodiscard]] KvOptions kv_options_of(const Request& request) const;
   [[nodiscard]] StreamOptions stream_of(const Request& request) const noexcept;
 };

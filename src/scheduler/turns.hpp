@@ -1,4 +1,4 @@
-// Makes the steps of a scheduler, and the work that a host does between steps, run one at a time, in the order in which they were called.
+// Runs the steps of a scheduler, and the work that a host does between steps, one at a time in the order of the calls.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ namespace tessera::detail {
 
 class Turns {
  public:
-  // Waits until it is this thread's turn, and calls fn() while no other thread has a turn. Returns the result of fn(). Error:
-  // invalid_state, the thread already has a turn and would wait for itself for ever.
+  // Waits for this thread's turn, then calls fn() while no other thread has a turn. Returns the result of fn(). Error: invalid_state, the
+  // thread already has a turn, so it would wait for itself forever.
   template <class Fn>
   std::invoke_result_t<Fn> take(std::string_view caller, Fn&& fn) {
     if (owner_ == std::this_thread::get_id()) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "catch.hpp"
+#include "text/newer_characters.hpp"
 #include "text/pre_tokenizer/pre_tokenizer.hpp"
 
 namespace test_pre_tokenizer {
@@ -87,6 +88,22 @@ TEST_CASE("every known pre-tokenizer compiles, and what it gives is the whole te
       CHECK(total == size);
     }
   }
+}
+
+TEST_CASE("characters that are newer than PCRE2 have their classes") {
+  std::string copy;
+  const std::string old = "a é 中 가 \U0001F600 \U00020000";
+  CHECK(tessera::detail::with_older_characters(old, copy).data() == old.data());
+  // U+1FABC (a symbol of Unicode 15), U+1E4D0 (a letter of 15), U+1CCF1 (a digit of 16), U+0897 (a mark of 16), U+2EBF0 (an ideograph of 15.1)
+  const std::string newer = "x\U0001FABC\U0001E4D0\U0001CCF1\u0897\U0002EBF0y";
+  CHECK(tessera::detail::with_older_characters(newer, copy) == "x\U0001F300\U00010380\U0001D7CE\u1AB0\U00020000y");
+
+  // As tokenizers 0.23 splits: a symbol does not belong to the letters behind it, and letters belong together.
+  const PreTokenizer deepseek = load("deepseek-v3"), qwen = load("qwen2");
+  CHECK(words_of(deepseek, "\U0001FABCabc") == std::vector<std::uint32_t>{4, 3});
+  CHECK(words_of(deepseek, "ab\U0001E4D0c 1") == std::vector<std::uint32_t>{7, 1, 1});
+  CHECK(words_of(deepseek, "\U0001CCF1\U0001CCF1\U0001CCF1\U0001CCF1") == std::vector<std::uint32_t>{12, 4});
+  CHECK(words_of(qwen, "\U0001CCF1\U0001CCF1") == std::vector<std::uint32_t>{4, 4});
 }
 
 }  // namespace test_pre_tokenizer

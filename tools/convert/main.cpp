@@ -1,4 +1,4 @@
-// tessera-convert: writes a model, of a folder as hubs publish models or of a GGUF file, to a GGUF file or to a folder.
+// tessera-convert: reads a model from a GGUF file or a model folder, and writes it as GGUF files or as a folder.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -86,7 +86,7 @@ struct Arguments {
   FormatTexts texts;
   std::vector<MergedAdapter> merge;
   convert::PruneOptions prune;
-  std::uint64_t part_bytes = 0;  // of the tensors of one file; 0: no limit
+  std::uint64_t part_bytes = 0;  // bytes of the tensors of one file; 0: no limit
   bool dry_run = false, verbose = false;
   bool to_folder = false;  // OUT is a folder with safetensors files
 
@@ -103,8 +103,7 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-// Makes a step for each tensor, which keeps its format. Small tensors become F32 if the model comes from a folder; a GGUF file's tensors
-// stay as they are.
+// Makes a step for each tensor; tensors keep their formats. Exception: small tensors become F32 if the model comes from a folder.
 Result<std::vector<TensorPlan>> kept_formats(const ModelSource& model, bool is_gguf) {
   std::vector<TensorPlan> steps;
   for (const TensorInfo& tensor : model.tensors()) {
@@ -130,7 +129,7 @@ Result<std::vector<TensorPlan>> steps_of(const ModelSource& model, bool is_gguf,
   return steps;
 }
 
-// Prints what would be written: by format, and the files.
+// Prints the sizes of the result, by format, and its files.
 void print_sizes(const std::vector<TensorPlan>& steps, std::span<const OutputPart> parts) {
   const auto bytes_of = [](std::span<const TensorPlan> some) {
     std::uint64_t bytes = 0;
@@ -177,7 +176,7 @@ int run(const Arguments& arguments) {
     auto left = convert::prune(model, importance, arguments.prune, arguments.options.threads, &stop_requested);
     if (!left) return fail(left.error());
     model = pruned = *std::move(left);
-    importance = {};  // the whole model's
+    importance = {};  // it describes the whole model, not the pruned one
   }
   if (arguments.to_folder) {
     const convert::ToFolder folder{.out = arguments.out, .type = arguments.keeps_formats() ? std::nullopt : std::optional(arguments.options.target.format),

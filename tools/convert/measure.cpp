@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kWindow = 512, kLeast = 32, kMost = 4096, kAtOnce = 64;
 
-// Returns -ln of the probability that the logits give the token.
+// Returns -ln p, where p is the probability that the logits give the token.
 double loss_of(std::span<const float> logits, Token token) {
   const double most = static_cast<double>(*std::ranges::max_element(logits));
   double sum = 0.0;

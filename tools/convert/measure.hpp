@@ -1,4 +1,4 @@
-// Measures a model on a text: its perplexity, and the mean squares of what enters its output matrices.
+// Measures a model on a text: its perplexity, and the mean squares of the inputs of its output matrices.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tessera::convert {
 class MeanSquares final : public InputObserver {
  public:
   void see(std::string_view tensor, std::uint32_t matrix, std::span<const float> input) noexcept override;
-  // Returns the mean squares of a tensor's inputs; an empty list if it was not seen.
+  // Returns the mean squares of a tensor's inputs; an empty list if the tensor was not seen.
   [[nodiscard]] std::vector<float> of(std::string_view tensor) const;
   void expect(std::string_view tensor, std::uint64_t inputs) { sums_.emplace(std::string(tensor), Sums{std::vector<double>(inputs), 0}); }
 
@@ -32,7 +32,7 @@ class MeanSquares final : public InputObserver {
 // The tokens of a text, in windows that are read one by one.
 class Text {
  public:
-  // Reads and tokenizes the file. Errors: io; invalid_argument, it has fewer than 32 tokens.
+  // Reads and tokenizes the file. Errors: io; invalid_argument, the file has fewer than 32 tokens.
   [[nodiscard]] static Result<Text> read(const std::filesystem::path& file, const ModelSource& model);
   // Returns the model's perplexity on the first 4096 tokens. `observer` may be nullptr.
   [[nodiscard]] Result<double> perplexity(const ModelSource& model, std::uint32_t threads, InputObserver* observer) const;

@@ -25,14 +25,14 @@ constexpr std::size_t kColumnsAtOnce = 32;  // kept columns come in multiples of
 
 Error cancelled() { return {ErrorCode::cancelled, "interrupted; nothing was written"}; }
 
-// Something that may be left out of a layer, and its share of what the layer's matrix adds.
+// Something that may be left out of a layer, and its share of what the layer's matrix adds to the rows.
 struct Candidate {
   std::size_t layer;
   std::uint32_t first, count;  // elements
   double share;
 };
 
-// The choice of what to leave out, on one model.
+// Chooses, on one model, the layers, heads and columns to leave out.
 class Pruning {
  public:
   Pruning(std::shared_ptr<const ModelSource> model, const quantize::Importance& importance, std::uint32_t threads, const volatile std::sig_atomic_t* stop)
@@ -59,7 +59,7 @@ class Pruning {
     return {};
   }
 
-  // Leaves out `count` layers. Each time it is the layer without which the perplexity is lowest.
+  // Leaves out `count` layers, one at a time: always the layer without which the perplexity is lowest.
   Status drop_layers(std::uint32_t count) {
     if (count >= cut_.size()) return Error(ErrorCode::invalid_argument, fmt::format("--prune: layers={}, and the model has {}", count, cut_.size()));
     for (std::uint32_t dropped = 0; dropped < count; ++dropped) {
@@ -140,7 +140,7 @@ class Pruning {
     return static_cast<std::uint32_t>(formats::block_of(model_->find_tensor(tensor)->dtype)->values);
   }
 
-  // Returns what each column of a matrix adds: the mean square of its input times the squares of its weights  [inputs].
+  // Returns the importance of each column of a matrix [inputs]: the mean square of its input, times the sum of the squares of its weights.
   Result<std::vector<double>> importances_of(const std::string& name) const {
     const TensorInfo* tensor = model_->find_tensor(name);
     if (tensor == nullptr) return Error(ErrorCode::not_found, "the model has no such tensor", name);
@@ -167,7 +167,7 @@ class Pruning {
     }
   }
 
-  // Drops the candidates with the smallest shares, until `share` of all elements is gone. `repair` then mends each layer's list.
+  // Drops the candidates with the smallest shares, until `share` of all elements is gone. `repair` then corrects each layer's list.
   template <class Drop>
   Status drop_least(std::vector<Candidate> candidates, double share, const Drop& drop, void (Pruning::*repair)(const std::vector<Candidate>&)) {
     for (const Candidate& candidate : candidates) {
@@ -186,7 +186,8 @@ class Pruning {
     return {};
   }
 
-  // Takes back the most important columns that were left out, until each layer has a multiple of kColumnsAtOnce. `candidates` ascend by importance.
+  // Takes back the most important columns that were left out, until each layer has a multiple of kColumnsAtOnce columns. `candidates`
+  // ascend by importance.
   void fill_columns(const std::vector<Candidate>& candidates) {
     for (std::size_t layer = 0; layer < cut_.size(); ++layer) {
       std::vector<std::uint32_t>& columns = cut_[layer].columns;

@@ -1,4 +1,4 @@
-// Chooses what of a model can be left out (structured pruning), by measured importance, and measures what that costs.
+// Chooses which layers, heads and columns of a model can be left out (structured pruning), by measured importance, and measures the loss.
 #pragma once
 
 #include <csignal>
@@ -14,7 +14,7 @@
 
 namespace tessera::convert {
 
-// The sizes of what is left out.
+// The amounts that are left out.
 struct PruneOptions {
   std::uint32_t layers = 0;  // whole layers
   double heads = 0.0;        // share of all KV heads, with the query heads that use them
@@ -27,12 +27,14 @@ struct PruneOptions {
 // Parses "layers=2,heads=0.25,ffn=0.5", in any order. Errors say what is expected.
 [[nodiscard]] Status parse_prune(std::string_view text, PruneOptions& into);
 
-// Returns the model without what matters least, and prints what is left and, with a text, the perplexity before and after.
+// Returns the model without its least important parts, and prints the sizes that are left and, with a text, the perplexity before and
+// after.
 // - Layers: one after another, the layer without which the perplexity of the text is lowest.
-// - Columns and heads: those with the smallest share of what their layer's output matrix adds: the mean square of the matrix's inputs, times the
-//   squares of its weights. The mean squares are those of `importance` (an imatrix), else of the text, else 1. Each layer keeps at least a quarter of
-//   its columns and one KV head.
-// Errors: unsupported, the model is of a kind that cannot be cut; invalid_argument, more is to be left out than there is; cancelled, *stop is not 0.
+// - Columns and heads: those with the smallest share of what their layer's output matrix adds. A share is the mean square of the matrix's
+//   input, times the squares of its weights. The mean squares come from `importance` (an imatrix), else from the text, else they are 1.
+//   Each layer keeps at least a quarter of its columns and one KV head.
+// Errors: unsupported, the model is of a kind that cannot be cut; invalid_argument, more is to be left out than the model has; cancelled,
+// *stop is not 0.
 [[nodiscard]] Result<std::shared_ptr<const PrunedSource>> prune(std::shared_ptr<const ModelSource> model, const quantize::Importance& importance,
                                                                 const PruneOptions& options, std::uint32_t threads, const volatile std::sig_atomic_t* stop);
 

@@ -14,11 +14,11 @@ namespace tessera::convert {
 
 namespace {
 
-// The side of a layer's tensor that is cut.
+// The rows or columns of a layer's tensor that are cut.
 enum class Side : std::uint8_t { none, query_rows, key_rows, value_rows, query_columns, ffn_rows, ffn_columns };
 
 struct Row {
-  std::string_view name;  // behind "blk.N."
+  std::string_view name;  // name of the tensor after "blk.N."
   Side side;
 };
 
@@ -53,7 +53,7 @@ const Row* row_named(std::string_view rest) {
   return at == std::end(kRows) ? nullptr : at;
 }
 
-// Returns the elements of the kept groups: `each` elements of every group, which lie together.
+// Returns the elements of the kept groups. A group is `each` consecutive elements.
 std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& groups, std::uint32_t each) {
   std::vector<std::uint32_t> elements;
   for (const std::uint32_t group : groups) {

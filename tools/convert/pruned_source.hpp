@@ -1,4 +1,4 @@
-// A model without some of its layers, heads and FFN columns: what is left of another model (structured pruning).
+// A model without some layers, heads and FFN columns of another model (structured pruning).
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ struct KeptLayer {
 using Cut = std::vector<KeptLayer>;
 [[nodiscard]] Cut whole_cut(const ModelSpec& spec);
 
-// Returns an error if a model's layers cannot be cut: all must be a decoder's layers of attention and a gated FFN, without windows, and each of
-// their tensors must be known.
+// Returns an error if a model's layers cannot be cut: each must be a decoder's layer of attention and a gated FFN, without a window, and
+// all of its tensors must be known.
 [[nodiscard]] Status check_prunable(const ModelSource& model, const ModelSpec& spec);
 
-// Presents what is left as a model. Reading copies rows, and columns in whole blocks of the matrix's format: kept columns of a quantised matrix must be
-// whole blocks (see column_unit()).
+// Presents the rest of a model as a model. Reading copies rows, and columns in whole blocks of the matrix's format, so the kept columns of
+// a quantised matrix must be whole blocks (see column_unit()).
 class PrunedSource final : public ModelSource {
  public:
   // Preconditions: check_prunable() returned no error; `cut` fits the model, and its columns are whole blocks.
@@ -42,11 +42,11 @@ class PrunedSource final : public ModelSource {
   [[nodiscard]] std::string called(std::string_view name) const override { return std::string(name); }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;
 
-  // Sets the keys of a GGUF file that differ from the whole model's, under the names that the whole model's GGUF file has for them.
+  // Sets the keys of a GGUF file that differ from the whole model's keys, under the names that the whole model's GGUF file uses.
   [[nodiscard]] Status write_keys(GgufWriter& writer) const;
 
  private:
-  // The whole model's settings with other numbers of layers, heads and FFN columns.
+  // The whole model's settings, with other numbers of layers, heads and FFN columns.
   class CutSettings final : public Settings {
    public:
     explicit CutSettings(const Settings& whole) noexcept : whole_(whole) {}
@@ -62,11 +62,11 @@ class PrunedSource final : public ModelSource {
     const Settings& whole_;
   };
 
-  // The part of a tensor that is kept. Empty lists: all of it.
+  // The part of a tensor that is kept. An empty list keeps everything.
   struct KeptPart {
     std::uint32_t tensor;                // index in the whole model's tensors
-    std::vector<std::uint32_t> rows;     // of a matrix
-    std::vector<std::uint32_t> blocks;   // of each row: blocks of the format
+    std::vector<std::uint32_t> rows;     // kept rows of a matrix
+    std::vector<std::uint32_t> blocks;   // kept blocks of each row, in blocks of the format
   };
 
   void add(std::uint32_t tensor, std::string name, const KeptLayer* kept, const LayerSpec* layer);
@@ -76,7 +76,7 @@ class PrunedSource final : public ModelSource {
   CutSettings settings_;
   std::vector<std::string> names_;
   std::vector<TensorInfo> tensors_;
-  std::vector<KeptPart> parts_;  // of tensors_
+  std::vector<KeptPart> parts_;  // one for each of tensors_
 };
 
 }  // namespace tessera::convert

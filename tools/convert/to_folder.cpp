@@ -20,7 +20,7 @@ std::string megabytes(std::uint64_t bytes) {
   return bytes < 1000'000 ? fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3) : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-// Asks for a stop when a signal has come. The library knows stop tokens, and a signal handler may not touch one.
+// Requests a stop when a signal has come. A signal handler must not use the library's stop tokens itself, so a thread does.
 class SignalWatch {
  public:
   explicit SignalWatch(const volatile std::sig_atomic_t* stop)
@@ -34,7 +34,7 @@ class SignalWatch {
 
  private:
   std::stop_source source_;
-  std::jthread thread_;  // ends first
+  std::jthread thread_;  // destroyed first, which ends the thread
 };
 
 void print_summary(const FolderSummary& summary) {

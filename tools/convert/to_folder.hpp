@@ -1,4 +1,4 @@
-// Writes a model as a folder with safetensors files, and tells how far it is.
+// Writes a model as a folder with safetensors files, and shows the progress.
 #pragma once
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace tessera::convert {
 
 struct ToFolder {
   std::filesystem::path out;
-  std::optional<DType> type;      // of matrices; none: FolderOptions' default
+  std::optional<DType> type;      // type of the matrices; nullopt: FolderOptions' default
   std::uint64_t shard_bytes = 0;  // 0: FolderOptions' default
   bool dry_run = false;           // print the sizes, and write nothing
   bool verbose = false;           // print config.json too

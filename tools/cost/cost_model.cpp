@@ -45,7 +45,7 @@ Status check(const Mix& mix) {
   return {};
 }
 
-// The parts of the requests that are still computed after the steps so far.
+// The shares of the requests and of their prompts that are still computed after the steps so far.
 struct Left {
   double requests = 1;  // share of the requests
   double prompt = 1;    // share of a request's prompt

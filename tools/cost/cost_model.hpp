@@ -1,4 +1,4 @@
-// The arithmetic of tessera-cost: prices of machines and speeds of models in, the price of tokens and of requests out. Knows no files.
+// The arithmetic of tessera-cost. Computes the price of tokens and requests from prices of machines and speeds of models. Reads no files.
 //
 //   Price of a million tokens = price of an hour / (tokens a second * 3600 * share of the hour in use) * 1e6.
 #pragma once
@@ -24,7 +24,7 @@ struct Machine {
 struct Model {
   std::string name = {};
   Machine machine = {};          // paid by the hour; not used if prompt_price and answer_price are stated
-  double prompt_rate = 0;     // tokens of prompts a second, all requests together; 0: as answer_rate
+  double prompt_rate = 0;     // tokens of prompts a second, all requests together; 0: the same as answer_rate
   double answer_rate = 0;     // tokens of answers a second, all requests together
   double busy = 1;            // share of the paid time in which the model computes at these rates, 0 to 1
   std::uint64_t memory = 0;   // bytes of weights, keys and values; 0: not stated
@@ -34,14 +34,14 @@ struct Model {
 
 // The price of a model's tokens.
 struct ModelCost {
-  std::uint64_t machines = 1;    // as many as the model's memory needs; the rates are those of all of them together
+  std::uint64_t machines = 1;    // number of machines that the model's memory needs; the rates are those of all machines together
   double prompt_million = 0;     // price of a million tokens of prompts
   double answer_million = 0;     // price of a million tokens of answers
   std::optional<SpeculationEstimate> speculation = {};
 };
 
-// Returns the price of a model's tokens. Errors (invalid_argument): a rate, price or share that is negative, not finite or not given, and
-// those of estimate_speculation().
+// Returns the price of a model's tokens. Errors (invalid_argument): a rate, price or share that is negative, not finite or missing; the
+// errors of estimate_speculation().
 [[nodiscard]] Result<ModelCost> cost_of(const Model& model) noexcept;
 
 // The tokens of an average request.
@@ -55,10 +55,10 @@ struct Tier {
   std::string name = {};
   double prompt_million = 0, answer_million = 0;  // prices of this model's tokens
   double share = 0;                               // share of the requests, 0 to 1
-  double again = 0;                               // share of the tier's requests that the baseline answers too, because an answer was too uncertain
+  double again = 0;                               // share of the tier's requests that the baseline answers too (uncertain answers)
 };
 
-// A way to compute less, applied to what the ways before it left.
+// A way to compute less. Applies to the requests and tokens that the savings before it left.
 struct Saving {
   enum class Of : std::int32_t { all = 0, prompt = 1 };
   std::string name = {};
@@ -69,7 +69,7 @@ struct Saving {
 struct Mix {
   RequestSize size = {};
   Tier baseline = {};         // the model that would answer everything; it also answers a tier's uncertain requests again
-  std::vector<Tier> tiers = {};   // empty: the baseline alone
+  std::vector<Tier> tiers = {};   // empty: only the baseline
   std::vector<Saving> savings = {};
   double sampled = 0;         // share of the requests that the baseline computes once more, to compare answers
   double lookup = 0;          // price of a thousand requests' embeddings and other work in front of the models
@@ -87,7 +87,7 @@ struct MixCost {
   double thousand = 0;           // price of a thousand requests of the mix
   double million = 0;            // price of a million tokens, prompts and answers together
   double saved = 0;              // saved share of the baseline's price
-  std::vector<CostStep> steps;       // the tiers, then each saving in turn, then the work in front and the comparisons
+  std::vector<CostStep> steps;       // the tiers, then each saving in turn, then the embeddings of `lookup`, then the comparisons
 };
 
 // Returns the price of a mix. Errors (invalid_argument): shares outside of [0, 1], tiers whose shares do not add up to 1, prices that are

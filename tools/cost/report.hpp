@@ -1,4 +1,4 @@
-// The output of tessera-cost: tables for people, an object for programs.
+// The output of tessera-cost: tables for people, JSON for programs.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tessera::cost {
 
-// Returns the tables. Error: the mix's (cost_of()).
+// Returns the tables. Errors: those of cost_of() for the mix.
 [[nodiscard]] Result<std::string> text_of(const Scenario& scenario);
 // Returns one line of JSON.
 [[nodiscard]] Result<std::string> json_of(const Scenario& scenario);

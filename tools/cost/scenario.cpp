@@ -21,13 +21,13 @@ namespace {
 using Value = nlohmann::ordered_json;
 constexpr double kPercent = 100;
 
-// Thrown inside this file only; parse_scenario() makes an Error of it.
+// Thrown only inside this file; parse_scenario() turns it into an Error.
 struct Mistake : std::runtime_error {
   Mistake(std::string where_, const std::string& why) : std::runtime_error(why), where(std::move(where_)) {}
   std::string where;
 };
 
-// An object of the file, and where it stands. Members that no code knows are mistakes, so that a misspelt one is found.
+// An object of the file, with its place. A member that no code reads is an error, so that misspelt names are found.
 class Members {
  public:
   Members(const Value& value, std::string where, std::initializer_list<std::string_view> known) : value_(value), where_(std::move(where)) {
@@ -186,7 +186,7 @@ Result<Scenario> parse_scenario(std::string_view text, const std::filesystem::pa
     return scenario_of(text, folder);
   } catch (const Mistake& mistake) {
     return Error(ErrorCode::invalid_argument, mistake.what(), mistake.where);
-  } catch (const std::exception& error) {  // JSON that is none, no memory
+  } catch (const std::exception& error) {  // text that is not JSON; no memory
     return Error(ErrorCode::invalid_argument, error.what());
   }
 }

@@ -19,11 +19,11 @@ struct Scenario {
   std::optional<Mix> mix;
 };
 
-// Reads a scenario. `folder`: the folder at which relative paths in the text start. Errors (invalid_argument) name the member of the JSON.
+// Reads a scenario. `folder`: base of the relative paths in the text. Errors (invalid_argument) name the member of the JSON.
 [[nodiscard]] Result<Scenario> parse_scenario(std::string_view text, const std::filesystem::path& folder = {}) noexcept;
 [[nodiscard]] Result<Scenario> read_scenario(const std::filesystem::path& path) noexcept;
 
-// The rates in the lines that `tessera-bench --json` prints: the most tokens a second of its tests of prompts (prefill), and of its tests of
+// The rates in the output of `tessera-bench --json`: the highest tokens a second of its tests of prompts (prefill), and of its tests of
 // answers (decode, batch).
 struct MeasuredRates {
   double prompt = 0, answer = 0;

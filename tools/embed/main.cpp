@@ -1,4 +1,4 @@
-// tessera-embed: prints vectors of texts, how alike texts are, or how well documents answer a query.
+// tessera-embed: prints embeddings of texts, how similar texts are, or how well documents answer a query.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -58,7 +58,7 @@ std::vector<std::string> read_lines() {
   return lines;
 }
 
-// Reads a line of token ids for each text.
+// Reads each text as a line of token ids.
 std::vector<std::vector<Token>> read_numbers(const std::vector<std::string>& texts) {
   std::vector<std::vector<Token>> all;
   for (const std::string& text : texts) {
@@ -117,7 +117,7 @@ std::vector<float> similarities(const Engine& engine, const Arguments& arguments
   return scores;
 }
 
-// Says how many texts the model did not read to their ends.
+// Prints how many texts the model did not read to their ends.
 void tell_cuts(const Embeddings& vectors) {
   std::size_t cut = 0, first = 0;
   for (std::size_t i = vectors.size(); i-- > 0;) {

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Returns the processor seconds of this thread, which do not include other work of the machine.
+// Returns the processor seconds of this thread. These do not include the work of other programs.
 double now() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -25,7 +25,7 @@ double now() {
 }
 double since(double start) { return now() - start; }
 
-// Returns the reason of an error without the names in it, so that equal reasons are counted together.
+// Returns the reason of an error without the names in the message, so that equal reasons are counted together.
 std::string reason_of(const Error& error) {
   std::string text = error.message();
   if (const auto quote = text.find('\''); quote != std::string::npos && text.starts_with("the keyword")) {
@@ -35,7 +35,8 @@ std::string reason_of(const Error& error) {
   return text;
 }
 
-// Returns whether the grammar accepts the text. Goes token by token, as a generation does: each token must be in the mask before it.
+// Returns whether the grammar accepts the text. Checks token by token, as a generation does: the mask must allow each token before it is
+// accepted.
 Result<bool> accepts(const CompiledGrammar& grammar, const Tokenizer& tokenizer, const std::string& text, Report& report) {
   const auto tokens = tokenizer.encode(text, {.bos = Bos::never});
   if (!tokens) return tokens.error();

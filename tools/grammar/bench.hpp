@@ -1,4 +1,4 @@
-// Judges the instances of MaskBench files and times masks and compilation. One thread.
+// Judges the instances of MaskBench files, and times masks and compilation. One thread.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@
 
 namespace tessera::grammar_tool {
 
-// Runs every *.json of the folder: an object with `schema` and `tests`, each with `valid` and `data`; or a list of these objects,
-// as in the JSON-Schema-Test-Suite, each of which counts as a file.
+// Runs every *.json of the folder. A file is an object with `schema` and `tests`, each test with `valid` and `data`. Or it is a list of
+// these objects, as in the JSON-Schema-Test-Suite; each object then counts as a file.
 [[nodiscard]] Result<Report> bench_folder(const std::filesystem::path& folder, const Vocabulary& vocabulary,
                                           const JsonSchemaOptions& options);
 

@@ -1,4 +1,4 @@
-// The vocabulary for masks: a model's, or that of several models together, which is larger.
+// The vocabulary for masks: the vocabulary of one model, or a larger one made of the vocabularies of several models.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 namespace tessera::grammar_tool {
 
 struct Vocabulary {
-  Tokenizer tokenizer;  // the first model's, whose tokens keep their ids
+  Tokenizer tokenizer;  // tokenizer of the first model, whose tokens keep their ids
   GrammarVocabulary tokens;
 };
 

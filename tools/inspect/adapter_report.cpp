@@ -19,7 +19,7 @@ std::uint64_t bytes_of(const AdapterListing& listing) {
 
 std::string line_of(std::string_view name, std::string_view value) { return value.empty() ? std::string() : fmt::format("{:<20} {}\n", name, value); }
 
-// Returns how the factor of B A comes from alpha and the rank.
+// Returns the formula by which alpha and the rank give the factor of B A.
 std::string scale_text(const AdapterListing& listing) {
   if (listing.alpha == 0.0) return "1 (the file has no alpha)";
   return fmt::format("{} / {}", listing.alpha, listing.is_rank_stabilised ? "sqrt(rank)" : "rank");

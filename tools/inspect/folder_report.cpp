@@ -57,7 +57,7 @@ std::vector<std::string> elements(const ValueList& list, std::uint64_t most) {
   return out;
 }
 
-// Returns a value in a line; a list with its first elements.
+// Returns a value on one line; a list shows its first elements.
 std::string line_of(const SettingValue& value) {
   constexpr std::uint64_t kShown = 6;
   return std::visit(

@@ -1,4 +1,5 @@
-// The report of tessera-inspect on a model's folder: its settings under the library's names and its own, its tokenizer, its tensors.
+// The report of tessera-inspect on a model's folder: its settings (under the library's names and under the folder's), its tokenizer, its
+// tensors.
 #pragma once
 
 #include <optional>
@@ -14,8 +15,8 @@ namespace tessera::inspect {
 std::string folder_text(const ModelSource& model, const Sections& sections);
 std::string folder_json(const ModelSource& model, const Sections& sections);
 
-// Return the value of one setting, as raw_value() and json_value() return it; nullopt if the folder does not have the setting. `key`: the
-// key in the folder's files ("hidden_size"), or the library's name ("d_model").
+// Return the value of one setting, in the forms of raw_value() and json_value(); nullopt if the folder does not have the setting. `key`:
+// the key in the folder's files ("hidden_size"), or the library's name ("d_model").
 std::optional<std::string> folder_value(const ModelSource& model, std::string_view key);
 std::optional<std::string> folder_json_value(const ModelSource& model, std::string_view key);
 

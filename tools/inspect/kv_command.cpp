@@ -40,7 +40,7 @@ std::uint64_t parsed(const std::string& option, std::string_view text, Parse par
   return *value;
 }
 
-// Replaces the model's numbers by the numbers of the options.
+// Replaces numbers of the model by the numbers of the options.
 Status replace(std::vector<KvLayers>& groups, const KvArguments& arguments) {
   if (arguments.layers && groups.size() > 1) {
     return Error(ErrorCode::invalid_argument, "the model's layers differ: --layers cannot replace their number");
@@ -55,7 +55,7 @@ Status replace(std::vector<KvLayers>& groups, const KvArguments& arguments) {
   return {};
 }
 
-// Gives the layers at the two ends, out of a group of equal layers, their own type.
+// Takes the first and last layers out of groups[0], and makes them a group with the type of `wide`.
 Status widen(std::vector<KvLayers>& groups, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return {};
   const std::uint64_t n = std::uint64_t{wide.first} + wide.last;

@@ -1,4 +1,4 @@
-// --kv-table on the command line: its options, and the table that follows from the options and a model.
+// The options of --kv-table, and the table that follows from the options and a model.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tessera::inspect {
 
-// The values of the options. A number replaces the model's own.
+// Values of the options. A number replaces the model's number.
 struct KvArguments {
   bool table = false;
   std::optional<std::uint64_t> layers, kv_heads, head_dim, window, weights, memory, users, tp, page_tokens;
@@ -24,11 +24,11 @@ struct KvArguments {
 
 extern const char* const kKvHelp;  // examples, for the end of --help
 
-// Adds --kv-table and the options that need it. Returns the latter.
+// Adds --kv-table and the options that require it. Returns these other options.
 std::vector<CLI::Option*> add_kv_options(CLI::App& app, KvArguments& arguments);
 
 struct KvTypes {
-  DType dtype = DType::automatic;  // automatic: all of them
+  DType dtype = DType::automatic;  // automatic: all KV types
   WideLayers wide = {};
 };
 

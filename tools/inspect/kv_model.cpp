@@ -22,7 +22,7 @@ Error wrong(std::string_view key, std::string message) {
   return {ErrorCode::corrupt_file, std::move(message), fmt::format("key {}", shown(key))};
 }
 
-// A number for all layers, or an array with one for each.
+// A number for all layers, or a list with one number for each layer.
 class PerLayer {
  public:
   static Result<PerLayer> read(const GgufFile& metadata, const std::string& key, std::uint64_t n_layers) {
@@ -50,7 +50,7 @@ class PerLayer {
     return values;
   }
 
-  // Returns the elements of each head if the heads share `embedding` evenly; else 0. `this` has the numbers of heads.
+  // Returns the elements of each head, if the heads share `embedding` evenly; 0 otherwise. `this` holds the numbers of heads.
   [[nodiscard]] PerLayer sharing(std::uint64_t embedding) const {
     PerLayer shares = *this;
     shares.shared_ = embedding;
@@ -72,11 +72,11 @@ class PerLayer {
 
 Result<Plan> plan_of(const ModelSource& source, const WideLayers& wide) {
   EngineOptions options{.kv = {.wide = wide}};
-  if (wide.dtype != DType::automatic) options.kv.dtype = wide.dtype == DType::f32 ? DType::f16 : DType::f32;  // unlike the wide layers
+  if (wide.dtype != DType::automatic) options.kv.dtype = wide.dtype == DType::f32 ? DType::f16 : DType::f32;  // unlike `wide`
   return Engine::plan(source, options);
 }
 
-// Takes the layers from the engine's plan.
+// Reads the layers from the engine's plan.
 void take_layers(const Plan& plan, KvModel& model) {
   model.weights = plan.weights;
   std::map<std::array<std::uint64_t, 5>, KvLayers> groups;
@@ -122,7 +122,7 @@ class KvModelReader {
   [[nodiscard]] std::string key(std::string_view name) const { return fmt::format("{}.{}", model_.architecture, name); }
   [[nodiscard]] bool has(std::string_view name) const { return metadata_.find(key(name)) != nullptr; }
 
-  // Reads the layers from the metadata, for a model that the engine does not run.
+  // Reads the layers from the metadata of a model that the engine does not run.
   Status read_layers(const Error& why) {
     model_.weights = totals_of(file_)[""].bytes;
     model_.notes.push_back(fmt::format("the engine does not run this model ({}): figures follow the metadata, and "
@@ -144,7 +144,7 @@ class KvModelReader {
 
     auto windows = of_layers("attention.sliding_window", *n_layers);
     if (!windows) return windows.error();
-    // One number may hold for some layers only, and the file need not say for which.
+    // One number may hold only for some layers, and files do not always say for which.
     const auto known_period = full_attention_period(model_.architecture);
     const std::uint64_t one_window = windows->same_for_all() ? window_of((*windows)[0]) : 0;
     const std::uint64_t period = one_window != 0 ? known_period.value_or(0) : 0;
@@ -197,7 +197,7 @@ class KvModelReader {
     return {};
   }
 
-  // Notes the bytes that the keys and values of all heads would take.
+  // Adds a note on the bytes that the keys and values of all heads would take.
   Status note_saving() {
     std::uint64_t numbers[3];
     constexpr std::string_view kNames[] = {"attention.head_count", "attention.key_length_mla", "attention.value_length_mla"};
@@ -220,12 +220,12 @@ class KvModelReader {
     if (!has(name)) return PerLayer();
     return PerLayer::read(metadata_, key(name), n_layers);
   }
-  // Returns the window; 0 (none) if it is not below the context.
+  // Returns the window; 0 (none) if the window is not below the context.
   [[nodiscard]] std::uint64_t window_of(std::uint64_t said) const {
     return model_.context != 0 && said >= model_.context ? 0 : said;
   }
 
-  // Reads the elements of a layer's heads: by the key, or by sharing the embedding among the heads.
+  // Reads the elements of a layer's heads: from the key, or by dividing the embedding among the heads.
   [[nodiscard]] Result<PerLayer> head_dims(std::string_view name, std::uint64_t n_layers) const {
     if (has(name)) return PerLayer::read(metadata_, key(name), n_layers);
     const auto embedding = metadata_.unsigned_integer(key("embedding_length"));

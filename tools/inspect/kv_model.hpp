@@ -1,5 +1,4 @@
-// Reads the figures of a model file for --kv-table, from its metadata and its tensors' sizes, also for architectures that the
-// engine does not run.
+// Reads the figures for --kv-table from a model file's metadata and tensor sizes, also for architectures that the engine does not run.
 #pragma once
 
 #include <string>
@@ -18,13 +17,13 @@ struct KvModel {
   KvLayout states;                  // states of recurrent layers, if the engine runs the model
   std::uint64_t weights = 0;        // bytes in the engine; if the engine does not run the model, bytes in the file
   std::uint64_t context = 0;        // tokens of the longest context that the model was made for; 0: the file does not say
-  std::vector<std::string> notes;   // assumptions behind the figures that a reader could miss
+  std::vector<std::string> notes;   // assumptions behind the figures that a reader might not expect
 };
 
-// Reads the figures. `wide`: layers at the two ends with their own type. Errors name the key that is missing or wrong;
-// invalid_argument: more wide layers than there are layers.
+// Reads the figures. `wide`: layers at both ends with a type of their own. Errors name the missing or wrong key; invalid_argument: more
+// wide layers than layers.
 [[nodiscard]] Result<KvModel> read_kv_model(const ModelFile& file, const WideLayers& wide = {});
-// Does the same for a model of any kind that the engine runs.
+// Reads the same figures from a model of any kind that the engine runs.
 [[nodiscard]] Result<KvModel> read_kv_model(const ModelSource& source, const WideLayers& wide);
 
 }  // namespace tessera::inspect

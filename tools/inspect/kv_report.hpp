@@ -9,7 +9,7 @@
 namespace tessera::inspect {
 
 struct KvReport {
-  std::string file, architecture;  // empty: there is no file, and all numbers come from the command line
+  std::string file, architecture;  // empty: all numbers come from the command line
   KvQuestion question;
   std::vector<KvRow> rows;         // kv_table(question)
   std::vector<std::string> notes;

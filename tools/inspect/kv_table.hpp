@@ -1,7 +1,7 @@
 // Computes the bytes of KV caches, and how many users fit into a memory. Reads and loads nothing.
 //
-// A user is one sequence. All bytes are the bytes of one device: if `tp` devices share a model, each holds its part of
-// the weights and ceil(kv_heads / tp) of a layer's KV heads; with more devices than heads, heads are replicated.
+// A user is one sequence. All bytes are the bytes of one device. If `tp` devices share a model, each device holds its part of the weights
+// and ceil(kv_heads / tp) of a layer's KV heads; if there are more devices than heads, heads are replicated.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace tessera::inspect {
 struct KvLayers {
   std::uint64_t layers = 0, kv_heads = 0;
   std::uint64_t key_dim = 0, value_dim = 0;  // dimensions of one head
-  std::uint64_t window = 0;                  // last tokens that are kept; 0: all
+  std::uint64_t window = 0;                  // number of last tokens that are kept; 0: all
   DType type = DType::automatic;             // automatic: the type of the question
-  bool latent = false;                       // values lie in the keys, which types with scales cannot hold
+  bool latent = false;                       // values lie in the keys; types with scales cannot hold such keys
 };
 
 struct KvQuestion {
@@ -31,7 +31,7 @@ struct KvQuestion {
   std::uint64_t tp = 1;                 // number of devices
   std::uint64_t page_tokens = 32;       // tokens of a page; a user has whole pages
   std::uint64_t context_limit = 0;      // tokens of the longest context that the model was made for; 0: no limit
-  std::vector<std::uint64_t> contexts;  // tokens of a user, one column each
+  std::vector<std::uint64_t> contexts;  // tokens of a user, one for each column
   std::optional<std::uint64_t> memory, users;
   DType type = DType::automatic;        // automatic: every KV type
 };
@@ -41,7 +41,7 @@ struct KvCell {
   std::uint64_t context = 0;
   std::uint64_t user_bytes = 0;                // one user's pages and states
   std::uint64_t need_bytes = 0;                // bytes of the weights and of all users (without `users`: one)
-  std::optional<bool> fits;                    // need_bytes fit into `memory`; none without `memory`
+  std::optional<bool> fits;                    // need_bytes fit into `memory`; nullopt without `memory`
   std::optional<std::uint64_t> largest_users;  // users that fit beside the weights
 };
 
@@ -51,14 +51,14 @@ struct KvRow {
   DType type = DType::automatic;
   std::uint64_t token_bytes = 0;                 // bytes of a token in all layers, scales included
   std::vector<KvCell> cells;                     // [contexts]
-  std::optional<std::uint64_t> largest_context;  // the longest that fits for `users` users (or 1); kAnyContext: all layers have windows
+  std::optional<std::uint64_t> largest_context;  // longest that fits for `users` users (or 1); kAnyContext: all layers have windows
 };
 
 
 // Returns the bytes of weights on one device.
 [[nodiscard]] std::uint64_t device_weights(const KvQuestion& question) noexcept;
 
-// Makes the table. Error: invalid_argument, a number makes no sense or a result exceeds 64 bits.
+// Makes the table. Error: invalid_argument, a number is not possible or a result exceeds 64 bits.
 [[nodiscard]] Result<std::vector<KvRow>> kv_table(const KvQuestion& question);
 
 }  // namespace tessera::inspect

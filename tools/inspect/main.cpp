@@ -43,7 +43,7 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-// Prints the text, and returns the exit status. It is no failure if the reader of a pipe ends early (`| head`).
+// Prints the text, and returns the exit status. If the reader of a pipe ends early (`| head`), this is not a failure.
 int print(const std::string& text) {
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
@@ -58,7 +58,7 @@ struct Arguments {
   std::optional<std::string> key;
   std::uint32_t context = 0;
   bool metadata = false, tensors = false, plan = false, json = false;
-  bool plan_options = false;  // an option of the plan was given, which asks for the plan
+  bool plan_options = false;  // an option of the plan was given, so the plan is shown
   KvArguments kv;
 };
 
@@ -101,7 +101,7 @@ int run_safetensors(const Arguments& arguments, const std::filesystem::path& pla
   return print(arguments.json ? safetensors_json(*listing) : safetensors_text(*listing));
 }
 
-// Returns whether an adapter is to be shown as one. Options that ask for a GGUF file's keys show these instead.
+// Returns whether the place is an adapter that is shown as one. Options that ask for the keys of a GGUF file show the keys instead.
 bool shows_adapter(const Arguments& arguments, const std::filesystem::path& place) {
   return !arguments.key && !arguments.metadata && !arguments.plan && !arguments.plan_options && is_adapter(place);
 }
@@ -112,7 +112,7 @@ int run_adapter(const Arguments& arguments, const std::filesystem::path& place) 
   return print(arguments.json ? adapter_json(*listing) : adapter_text(*listing));
 }
 
-// Returns the sections that the options ask for. The plan is missing if the engine does not run the model (a vocabulary, another
+// Returns the sections that the options ask for. The plan is left out if the engine does not run the model (a vocabulary, another
 // architecture) and no option asks for the plan.
 Result<Sections> sections_of(const Arguments& arguments, const ModelSource& model) {
   const bool everything = !arguments.metadata && !arguments.tensors && !arguments.plan;

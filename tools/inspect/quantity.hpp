@@ -1,4 +1,4 @@
-// Parses numbers of the command line. Each error says what was expected.
+// Parses numbers of the command line. Each error says which form was expected.
 #pragma once
 
 #include <cstdint>

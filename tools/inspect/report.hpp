@@ -19,7 +19,7 @@ inline std::uint64_t values_of(const TensorInfo& tensor) noexcept {
   return tensor.dims[0] * tensor.dims[1] * tensor.dims[2] * tensor.dims[3];
 }
 
-// Returns the totals of each type, and the totals of all under the key "".
+// Returns the totals of each type; the key "" has the total of all types.
 inline std::map<std::string, Total> totals_of(const ModelSource& model) {
   std::map<std::string, Total> totals;
   for (const TensorInfo& tensor : model.tensors()) {
@@ -38,11 +38,11 @@ struct Sections {
   std::optional<Plan> plan;
 };
 
-// Return the report. Control characters in texts of the file are escaped, so that they cannot command a terminal.
+// Return the report. Control characters in the file's texts are escaped, so that the texts cannot control a terminal.
 std::string text_report(const ModelFile& file, const Sections& sections);
 std::string json_report(const ModelFile& file, const Sections& sections);
 
-// Return the parts of the report that all kinds of models have.
+// Return the parts of the report that are the same for all kinds of models.
 std::string type_text(DType type);  // the type's name, or the number of a type that tessera does not read
 std::string block(std::string_view text);  // a text of several lines, such as a chat template, in full
 std::string cut(std::string_view text);  // a long text's beginning

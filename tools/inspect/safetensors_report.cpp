@@ -20,7 +20,7 @@ std::uint64_t values_of(const SafetensorsListing::Tensor& tensor) {
   return values;
 }
 
-// Returns the totals of each type, and the totals of all under the key "".
+// Returns the totals of each type; the key "" has the total of all types.
 std::map<std::string, Total> totals_of(const SafetensorsListing& listing) {
   std::map<std::string, Total> totals;
   for (const auto& tensor : listing.tensors) {

@@ -8,7 +8,7 @@
 
 namespace tessera::inspect {
 
-// Returns whether the path is a folder without config.json, or names a .safetensors file: it has tensors, and no model.
+// Returns whether the path is a folder without config.json, or a .safetensors file: tensors without a model.
 bool is_safetensors(const std::filesystem::path& path);
 
 std::string safetensors_text(const SafetensorsListing& listing);

@@ -13,7 +13,7 @@ namespace tessera::inspect {
 
 constexpr std::size_t kShownText = 100;
 
-// Cuts at the border of a character.
+// Shortens the text; cuts only between characters.
 std::string cut(std::string_view text) {
   if (text.size() <= kShownText) return shown(text);
   std::size_t end = kShownText;

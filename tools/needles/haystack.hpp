@@ -1,4 +1,4 @@
-// Makes up long texts with one sentence that matters, which has a number, and a question for the number at the end.
+// Makes long texts with one important sentence (the needle), which contains a number, and ends them with a question for the number.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace tessera::needles {
 
 struct Haystack {
   std::string text;      // the text, with the needle in it
-  std::string question;  // the question, which the answer follows
+  std::string question;  // the question, after which the model writes the answer
   std::string answer;    // digits
 };
 

@@ -1,4 +1,4 @@
-// tessera-needles: counts how many numbers, hidden in long made-up texts, a model finds if it keeps a part of the tokens.
+// tessera-needles: counts how many numbers hidden in long made-up texts a model finds, if it keeps only some of the tokens.
 #include <unistd.h>
 
 #include <cstdio>
@@ -48,7 +48,7 @@ int fail(const Error& error) {
   return kFailure;
 }
 
-// Returns whether the model's text begins with the answer, apart from spaces.
+// Returns whether the model's text begins with the answer. Spaces in front do not count.
 Result<bool> answers(Session& session, const std::string& answer) {
   Sampler greedy = sampling::chain().greedy().build();
   std::string said;
@@ -61,7 +61,7 @@ Result<bool> answers(Session& session, const std::string& answer) {
   return first != std::string::npos && said.compare(first, answer.size(), answer) == 0;
 }
 
-// Returns whether a session with this budget finds the needle. `parts`: text and question, in one part or two.
+// Returns whether a session with this budget finds the needle. `parts`: text and question, together or as two prompts.
 Result<bool> finds(const Engine& engine, std::span<const std::vector<Token>> parts, DType dtype,
                    const TokenBudget& budget, const std::string& answer) {
   auto session = engine.session({.kv = {.dtype = dtype, .budget = budget}});

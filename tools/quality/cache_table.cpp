@@ -31,7 +31,7 @@ Result<std::vector<CacheRow>> compare_caches(const Engine& engine, const Documen
     const std::span<const Token> read = std::span(document).first(document.size() - 1);
     const std::size_t counted = options.last == 0 || options.last > read.size() ? 0 : read.size() - options.last;
     for (std::size_t begin = 0; begin < read.size();) {
-      // A chunk ends at the latest where the counted predictions begin, so that all of a chunk's predictions count, or none.
+      // A chunk must not contain both predictions that count and predictions that do not, so a chunk ends where the counted ones begin.
       const std::size_t border = begin < counted ? counted : read.size();
       const std::size_t count = std::min(options.chunk, border - begin);
       const std::span<const Token> part = read.subspan(begin, count);

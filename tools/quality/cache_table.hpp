@@ -1,5 +1,5 @@
-// Measures the loss by smaller KV caches: compares the predictions of one engine with each cache to the predictions with the keys
-// and values of all tokens in float32. All else is equal, so only the cache makes a difference.
+// Measures the loss by smaller KV caches: compares the predictions of one engine with each cache to its predictions with the keys and
+// values of all tokens in float32. Nothing else differs between the two.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace tessera::quality {
 
 struct CacheTableOptions {
   std::vector<tool::CacheChoice> caches;
-  std::size_t chunk = 256;  // tokens of an append, after which a budget drops tokens
-  std::size_t last = 0;     // number of last predictions of each document that count; 0: all
+  std::size_t chunk = 256;  // tokens of one append; a budget drops tokens after each append
+  std::size_t last = 0;     // how many of the last predictions of each document count; 0: all
 };
 
 struct CacheRow {
@@ -26,9 +26,8 @@ struct CacheRow {
   double bytes_per_token = 0.0;  // bytes held at the documents' ends, divided by their tokens
 };
 
-// Returns a row for each cache. For each document there is a session for each cache. They read the document by turns, a chunk at a time;
-// logits are compared and then dropped, so documents can be long. `progress` is called with the number of tokens of all documents that have
-// been read.
+// Returns a row for each cache. For each document, every cache has a session. The sessions read the document by turns, a chunk at a time;
+// logits are compared and then dropped, so documents can be long. `progress` gets the number of tokens read so far, of all documents.
 [[nodiscard]] Result<std::vector<CacheRow>> compare_caches(const Engine& engine, const Documents& documents,
                                                            const CacheTableOptions& options,
                                                            const std::function<void(std::size_t)>& progress);

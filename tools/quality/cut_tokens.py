@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Cuts a text into documents of so many tokens, for tessera-quality --caches.
+"""Cuts a text into documents of --tokens tokens, for tessera-quality --caches.
 
     cut_tokens.py --generate build/release/bin/generate --model MODEL.gguf --text TEXT --tokens 8191 --documents 2 --out long.tokens
 
-TEXT is read as UTF-8; of a .jsonl file of prompts (shared/prompts) the turns are joined, one prompt after another.
+TEXT is read as UTF-8. If TEXT is a .jsonl file of prompts (shared/prompts), the turns are joined, one prompt after another.
 """
 from __future__ import annotations
 

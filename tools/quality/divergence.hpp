@@ -1,4 +1,4 @@
-// Measures how far a run's predictions are from a reference's: in double, rows in their order.
+// Measures how far a run's predictions are from a reference's. Computes in double, in the order of the rows.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Divergence {
  private:
   std::uint64_t rows_ = 0, agreeing_ = 0;
   double kl_ = 0.0, max_kl_ = 0.0, reference_loss_ = 0.0, loss_ = 0.0;
-  std::vector<double> p_, q_;  // logarithms of a row's probabilities
+  std::vector<double> p_, q_;  // logarithms of the probabilities of a row
 };
 
 }  // namespace tessera::quality

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The logits of a llama or gemma3 file in float64, by a forward pass that shares nothing with the library: a reference for
-tessera-quality and llama_quality.py. Weights are decoded by PyPI's gguf. Needs gguf and torch.
+"""Computes the logits of a llama or gemma3 file in float64, by a forward pass that shares no code with the library: a
+reference for tessera-quality and llama_quality.py. PyPI's gguf decodes the weights. Needs gguf and torch.
 
     float64_logits.py model.gguf text.tokens --save exact.logits
     tessera-quality model.gguf text.tokens --reference exact.logits
-    float64_logits.py model.gguf text.tokens --greedy 200       the ids that follow each document, greedily
+    float64_logits.py model.gguf text.tokens --greedy 200       prints the ids that follow each document greedily
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import struct
 import gguf
 import torch
 
-HEADER = struct.Struct("<8sIIQQ")  # as tools/quality/logits_file.hpp says
+HEADER = struct.Struct("<8sIIQQ")  # the layout of tools/quality/logits_file.hpp
 
 
 def read_documents(path: str) -> list[list[int]]:

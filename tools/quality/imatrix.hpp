@@ -1,5 +1,5 @@
-// Sums the squares of the inputs of a model's matrices, and writes the sums as llama.cpp's importance matrix: GGUF with
-// general.type = imatrix, and for each tensor NAME the F32 tensors NAME.in_sum2 [inputs, matrices] and NAME.counts [1, matrices].
+// Sums the squares of the inputs of a model's matrices, and writes the sums as llama.cpp's importance matrix: a GGUF file with general.type
+// = imatrix. For each tensor NAME it has the F32 tensors NAME.in_sum2 [inputs, matrices] and NAME.counts [1, matrices].
 // (tools/quantize/importance.hpp reads the file.)
 #pragma once
 
@@ -18,18 +18,18 @@ namespace tessera::quality {
 
 class InputSums final : public InputObserver {
  public:
-  // Makes room for all matrices of the model. Inputs of other matrices are not counted.
+  // Reserves memory for all matrices of the model. Inputs of other matrices are not counted.
   explicit InputSums(const ModelSource& model);
   void see(std::string_view tensor, std::uint32_t matrix, std::span<const float> input) noexcept override;
 
-  // Writes the file, without tensors that saw no row. `source` and `documents`: the text that was read.
+  // Writes the file, without tensors that got no row. `source` and `documents`: the text that was read.
   [[nodiscard]] Status write(const std::filesystem::path& path, const std::filesystem::path& source, const Documents& documents) const;
 
  private:
   struct Sums {
     std::uint64_t inputs, matrices;
     std::vector<double> squares;        // [matrices, inputs]
-    std::vector<std::uint64_t> counts;  // rows  [matrices]
+    std::vector<std::uint64_t> counts;  // [matrices]: rows
     [[nodiscard]] bool any() const noexcept;
   };
   std::map<std::string, Sums, std::less<>> sums_;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""llama.cpp's predictions against tessera's float32, through llama-cpp-python: a JSON object like tessera-quality's.
+"""Compares llama.cpp's predictions with tessera's in float32, through llama-cpp-python. Prints a JSON object like tessera-quality's.
 
     tessera-quality model.gguf stories.tokens --numerics reference --save model.logits
     llama_quality.py model.gguf stories.tokens --reference model.logits
 
-What a smaller cache costs, against llama.cpp's own F32 cache:
+To measure the loss by a smaller KV cache, compare with llama.cpp's own F32 cache:
 
     llama_quality.py model.gguf stories.tokens --save f32.logits
     llama_quality.py model.gguf stories.tokens --reference f32.logits --kv-dtype q8_0
@@ -20,8 +20,8 @@ import sys
 import llama_cpp as lc
 import numpy as np
 
-ROWS = 64  # compared at once: large vocabularies take a gigabyte of float64 for 500 rows
-HEADER = struct.Struct("<8sIIQQ")  # as tools/quality/logits_file.hpp says
+ROWS = 64  # rows compared at once: with a large vocabulary, 500 rows take a gigabyte of float64
+HEADER = struct.Struct("<8sIIQQ")  # the layout of tools/quality/logits_file.hpp
 KV_TYPES = {"f32": 0, "f16": 1, "q8_0": 8, "q4_0": 2}
 
 
@@ -64,7 +64,7 @@ class Model:
         params.n_threads = params.n_threads_batch = threads
         params.type_k = params.type_v = KV_TYPES[kv]
         if kv != "f16":
-            params.flash_attn_type = 0 if kv == "f32" else 1  # F32: off, as it rounds them to F16; smaller ones need it
+            params.flash_attn_type = 0 if kv == "f32" else 1  # flash attention rounds F32 caches to F16: off; smaller types need it
         self.context = lc.llama_init_from_model(self.model, params)
         if not self.context:
             sys.exit("llama.cpp makes no context")

@@ -1,6 +1,6 @@
 // A file of a run's logits, with which other runs are compared. Little-endian:
 //   8 bytes "TSLOGITS", u32 vocabulary, u32 zero, u64 rows, u64 hash of the tokens, then f32 logits  [rows, vocab].
-// Logits, because log-probabilities would be rounded, and differences of 1e-7 count.
+// The file has logits, because log-probabilities would be rounded, and differences of 1e-7 matter.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class LogitsWriter {
  public:
   [[nodiscard]] static Result<LogitsWriter> create(const std::filesystem::path& path, const LogitsHeader& header);
   void write(std::span<const float> logits);
-  [[nodiscard]] Status finish();  // returns the error of any write
+  [[nodiscard]] Status finish();  // returns the first error of all writes
 
  private:
   std::unique_ptr<std::ofstream> out_;

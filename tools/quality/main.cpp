@@ -1,5 +1,5 @@
-// tessera-quality: measures how much a way of computing changes a model's predictions, compared with float32;
-// and how well an embedder finds documents.
+// tessera-quality: measures how much a way of computing changes a model's predictions, compared with float32. Also measures how well an
+// embedding model finds documents.
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ int fail(const Error& error) {
   return kFailure;
 }
 
-// Returns the logits after each of the document's tokens but the last  [tokens - 1, vocab].
+// Returns the logits after each token of the document except the last [tokens - 1, vocab].
 Result<std::vector<float>> logits_of(const Engine& engine, std::span<const Token> document, std::size_t chunk) {
   auto session = engine.session();
   if (!session) return session.error();
@@ -85,7 +85,7 @@ Result<std::vector<float>> logits_of(const Engine& engine, std::span<const Token
   return values;
 }
 
-// Gives the logits of the reference run: from a file, or from an engine that computes in float32.
+// Returns the logits of the reference run: from a file, or from an engine that computes in float32.
 class Reference {
  public:
   static Result<Reference> make(const Arguments& arguments, const LogitsHeader& header) {
@@ -130,7 +130,7 @@ Status save(const Arguments& arguments, const Engine& engine, const Documents& d
   return writer->finish();
 }
 
-// Reads the documents to sum the inputs of the model's matrices, instead of comparing.
+// Reads the documents to sum the squares of the matrices' inputs, instead of comparing.
 Status write_imatrix(const Arguments& arguments, const ModelSource& model) {
   InputSums sums(model);
   EngineOptions options = arguments.options;
@@ -189,7 +189,8 @@ void print(const Arguments& arguments, const Divergence& result) {
   fmt::print("same first choice   {:.3f} %\n", 100.0 * result.same_first_choice());
 }
 
-// Returns whether matrix products round their inputs to 8 bits or bf16. If so, a change of the cache also changes how inputs are rounded.
+// Returns whether matrix products round their inputs to 8 bits or bf16. If so, a change of the KV cache also changes how inputs are
+// rounded.
 bool rounds_activations(const Engine& engine) {
   const auto uses = engine.explain();
   return uses && std::ranges::any_of(*uses, [](const KernelUse& use) {

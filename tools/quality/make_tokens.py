@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the text that quality is measured on: documents of the default model's kind that it was not trained on.
+"""Writes the text for measurements of quality: documents of the kind that the default model was trained on, but not used there.
 
     make_tokens.py --generate build/release/bin/generate --out tests/data/quality/stories.tokens
 
-The documents are those of tools/train/make_text.py with another seed, in the mixture of the training text, encoded by
-the default model's own tokenizer. Each begins and ends with <|endoftext|> (0) and fits the model's context of 512.
+The documents are those of tools/train/make_text.py with another seed, mixed as in the training text, and encoded by
+the default model's own tokenizer. Each document begins and ends with <|endoftext|> (0) and fits the model's context
+of 512.
 """
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def main() -> None:
     while predicted < args.tokens:
         ids = encode(args.generate, args.model, document(args.seed, index)["text"])
         index += 1
-        if len(ids) - 1 <= CONTEXT:  # the last token is only predicted, so it needs no position
+        if len(ids) - 1 <= CONTEXT:  # the last token needs no position, because it is only predicted
             lines.append(" ".join(map(str, ids)))
             predicted += len(ids) - 1
     with open(args.out, "w", encoding="ascii") as f:

@@ -48,7 +48,7 @@ Status RecodedSource::read(const TensorInfo& tensor, std::uint64_t offset, std::
   }
 }
 
-// Encodes the rows that have the bytes.
+// Encodes the rows that contain the requested bytes.
 Status RecodedSource::read_recoded(const TensorInfo& from, const TensorInfo& to, std::uint64_t offset, std::span<std::byte> out) const {
   const std::uint64_t from_bytes = row_bytes(from.dtype, from.dims[0]), to_bytes = row_bytes(to.dtype, to.dims[0]);
   std::vector<std::byte> old_row(from_bytes), new_row(to_bytes);

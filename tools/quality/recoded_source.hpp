@@ -1,4 +1,4 @@
-// A model with its matrices in another format, as if it had been quantised to a file: to compare formats without writing files.
+// A model whose matrices get another format when they are read, as if a quantised file had been written: compares formats without files.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace tessera::quality {
 
-// Encodes the matrices of the layers and the token embeddings of another source when they are read. A matrix whose rows are not whole blocks
-// of the format gets the format that tessera-quantize would give it. Other tensors stay as they are.
+// Encodes the matrices of the layers and the token embeddings of another source when they are read. If a matrix's rows are not whole blocks
+// of the format, the matrix gets the format that tessera-quantize would choose. Other tensors stay as they are.
 class RecodedSource final : public ModelSource {
  public:
   RecodedSource(std::shared_ptr<const ModelSource> model, DType format);

@@ -17,9 +17,9 @@ namespace tessera::quality {
 
 namespace {
 
-constexpr std::size_t kRanked = 10;  // documents that count of a ranking
+constexpr std::size_t kRanked = 10;  // number of documents of a ranking that count
 
-using Numbers = std::map<std::string, std::size_t, std::less<>>;  // of texts, by their ids
+using Numbers = std::map<std::string, std::size_t, std::less<>>;  // index of a text, by its id
 
 Error fault(const std::filesystem::path& file, std::size_t line, std::string_view what) {
   return Error(ErrorCode::corrupt_file, fmt::format("line {}: {}", line, what), tool::text_of(file));
@@ -30,7 +30,7 @@ std::string member_text(const Json& object, std::string_view key) {
   return value != nullptr && value->string() != nullptr ? *value->string() : std::string();
 }
 
-// Reads a file of JSON lines with _id and text; a title stands in front of the text.
+// Reads a file of JSON lines with _id and text; a title is put in front of the text.
 Result<std::vector<std::string>> read_texts(const std::filesystem::path& file, Numbers& numbers) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return Error(ErrorCode::not_found, "the file cannot be opened: --retrieval needs a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv", tool::text_of(file));
@@ -80,7 +80,7 @@ Result<RetrievalData> with_right(RetrievalData data, const std::filesystem::path
   return kept;
 }
 
-// Returns the first values of each vector, with length 1  [texts, dimensions].
+// Returns the first `dimensions` values of each vector, scaled to length 1 [texts, dimensions].
 std::vector<float> cut(const Embeddings& vectors, std::size_t dimensions) {
   std::vector<float> values;
   for (std::size_t i = 0; i < vectors.size(); ++i) {
@@ -91,7 +91,7 @@ std::vector<float> cut(const Embeddings& vectors, std::size_t dimensions) {
   return values;
 }
 
-// Returns the documents that are nearest to a question, the nearest first.
+// Returns the documents that are nearest to a question, nearest first.
 std::vector<std::size_t> ranking(std::span<const float> question, std::span<const float> documents) {
   const std::size_t width = question.size(), count = documents.size() / width;
   std::vector<double> likeness(count);

@@ -1,4 +1,4 @@
-// Measures how well a model's vectors find documents: recall and nDCG over questions whose right documents are known.
+// Measures how well a model's embeddings find documents: recall and nDCG, over questions whose right documents are known.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace tessera::quality {
 // Documents, questions, and which documents are right for each question.
 struct RetrievalData {
   std::vector<std::string> documents, questions;
-  std::vector<std::map<std::size_t, double>> right;  // for each question: documents, and how right each is, above 0
+  std::vector<std::map<std::size_t, double>> right;  // for each question: its right documents, and for each its relevance, above 0
 };
 
 // Reads a folder in the form of BEIR's data sets (Thakur et al. 2021): corpus.jsonl with _id, title and text of a document a line, queries.jsonl
@@ -32,8 +32,8 @@ struct RetrievalRow {
   double recall_1 = 0.0, recall_3 = 0.0, recall_10 = 0.0, ndcg_10 = 0.0;
 };
 
-// Returns a row for each number of dimensions; 0: all that the model has. Vectors are computed once, and cut and normalised for each row.
-// `progress` is called with the number of texts that are done and of all texts.
+// Returns a row for each number of dimensions; 0 stands for all dimensions of the model. Computes the vectors once, and cuts and normalises
+// them for each row. `progress` gets the number of texts done and the number of all texts.
 [[nodiscard]] Result<std::vector<RetrievalRow>> measure_retrieval(const Engine& engine, const RetrievalData& data, std::span<const std::uint32_t> dimensions,
                                                                   const std::function<void(std::size_t, std::size_t)>& progress);
 

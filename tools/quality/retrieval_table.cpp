@@ -14,10 +14,10 @@ namespace tessera::quality {
 
 namespace {
 
-// A weight format of a row.
+// The weight format of a row of the table.
 struct RowFormat {
   std::string name;
-  std::optional<DType> dtype;  // nullopt: the file's own
+  std::optional<DType> dtype;  // nullopt: the file's own format
 };
 
 Result<std::vector<RowFormat>> formats_of(const RetrievalOptions& options, const ModelSource& model) {
@@ -26,7 +26,7 @@ Result<std::vector<RowFormat>> formats_of(const RetrievalOptions& options, const
   for (const std::string& name : options.formats) {
     const auto target = tool::parse_target(name);
     if (!target) return Error(target.error().code(), fmt::format("--formats: {}", target.error().message()));
-    // "Q2_K" names a mix too; here a format is every matrix alike.
+    // "Q2_K" names a mix too. Here it means the format, for all matrices.
     const bool is_format = CLI::detail::to_lower(name) == CLI::detail::to_lower(std::string(to_string(target->format)));
     if (target->mix != tool::Mix::none && !is_format) return Error(ErrorCode::invalid_argument, fmt::format("--formats: {} is a mix of formats; name one format, such as {}", name, to_string(target->format)));
     formats.push_back({std::string(to_string(target->format)), target->format});

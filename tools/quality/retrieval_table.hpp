@@ -15,14 +15,14 @@ namespace tessera::quality {
 
 struct RetrievalOptions {
   bool is_wanted = false;
-  std::vector<std::string> formats;        // names of weight formats; empty: the file's own alone
-  std::vector<std::uint32_t> dimensions;   // empty: all of the model's
+  std::vector<std::string> formats;        // names of weight formats; empty: only the file's own
+  std::vector<std::uint32_t> dimensions;   // empty: all dimensions of the model
 };
 
-// Adds --retrieval, --formats and --dimensions, and returns the first.
+// Adds --retrieval, --formats and --dimensions. Returns --retrieval.
 CLI::Option* add_retrieval(CLI::App& app, RetrievalOptions& options);
 
-// Measures and prints the rows, as JSON lines if `json` is set.
+// Measures the rows and prints them as a table, or as JSON lines if `json` is true.
 [[nodiscard]] Status print_retrieval(const std::shared_ptr<const ModelSource>& model, const std::filesystem::path& folder, const RetrievalOptions& options,
                                      const EngineOptions& engine_options, bool json);
 

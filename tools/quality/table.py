@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The table of bench/results/numerics.md: each format's error against float32, ours in each mode and llama.cpp's.
+"""Makes the table of bench/results/numerics.md: each format's error against float32, for each mode of tessera and for llama.cpp.
 
     python3 tools/quality/table.py --bin build/release/bin --python-llama PATH/bin/python
 
-The files are made from the shipped Q8_0 model by tessera-quantize, decoded to F32 first; float32 is tessera's reference
-on the same file, with an F32 cache. KV is F32 on both sides unless --kv-dtype says otherwise. Without --python-llama,
-llama.cpp's columns come from --llama FILE (an earlier run's --save) or stay empty.
+tessera-quantize makes the files from the shipped Q8_0 model, which is decoded to F32 first. The float32 values are
+those of tessera's reference mode on the same file, with an F32 KV cache. The KV cache is F32 on both sides unless
+--kv-dtype says otherwise. Without --python-llama, llama.cpp's columns come from --llama FILE (an earlier run's --save)
+or stay empty.
 """
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Measurement:
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for line in done.stderr.splitlines():
             if "instead of" in line or done.returncode != 0:
-                print(f"{kind}: {line}", file=sys.stderr)  # some matrices have another format, so the row is not of this format alone
+                print(f"{kind}: {line}", file=sys.stderr)  # some matrices have another format, so the row does not measure only this format
         if done.returncode != 0:
             sys.exit(1)
 
@@ -102,7 +103,7 @@ def main() -> None:
             rows[kind] = measurement.measure(kind)
             if "llama.cpp" in earlier.get(kind, {}):
                 rows[kind].setdefault("llama.cpp", earlier[kind]["llama.cpp"])
-            if args.save:  # after each format, so that a run that is cut short leaves what it has
+            if args.save:  # saved after each format, so that an interrupted run keeps its results
                 args.save.write_text(json.dumps(rows, indent=1) + "\n")
             print(kind, {name: result["mean_kl"] for name, result in rows[kind].items()}, file=sys.stderr)
     print(table(rows))

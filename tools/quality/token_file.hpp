@@ -1,4 +1,4 @@
-// A file of tokens: a document a line, ids in decimal separated by spaces. Lines that begin with # are remarks.
+// A file of tokens: one document a line, as decimal ids separated by spaces. Lines that begin with # are comments.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ using Documents = std::vector<std::vector<Token>>;
 // Reads a file. Every document must have at least two tokens, all below `vocab`.
 [[nodiscard]] Result<Documents> read_tokens(const std::filesystem::path& path, std::uint32_t vocab);
 
-// Returns the number of tokens that have a token before them, which a model predicts.
+// Returns the number of predictions: the tokens that have a token before them.
 [[nodiscard]] std::uint64_t predicted(const Documents& documents);
 
-// Returns the 64-bit FNV-1a of the ids as 32-bit little-endian numbers, with 0xffffffff after each document.
+// Returns the 64-bit FNV-1a hash of the ids as 32-bit little-endian numbers, with 0xffffffff after each document.
 [[nodiscard]] std::uint64_t hash(const Documents& documents);
 
 }  // namespace tessera::quality

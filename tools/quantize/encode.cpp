@@ -16,14 +16,14 @@ namespace tessera::quantize {
 
 namespace {
 
-// A tensor is read and written in pieces; the threads encode a piece in segments, each of which one thread takes. Rows are whole blocks of
+// A tensor is read and written in pieces. Threads encode a piece in segments; one thread encodes a whole segment. Rows are whole blocks of
 // both formats, so a tensor can be treated as one long row. A segment is a whole number of blocks of every format.
 constexpr std::uint64_t kSegmentValues = 1 << 15;
 constexpr std::uint64_t kPieceSegments = 64;
 
 struct Segment {
   Loss loss;
-  std::uint64_t bad = UINT64_MAX;  // the first value that cannot be encoded
+  std::uint64_t bad = UINT64_MAX;  // index of the first value that cannot be encoded
 };
 
 struct Piece {
@@ -39,7 +39,7 @@ struct Piece {
   std::uint64_t first = 0;                         // index of the piece's first value in the tensor
 };
 
-// Encodes values of the piece from `at` on, each part of a row with the row's importance. Rows are whole blocks.
+// Encodes values of the piece from `at` on, with the importance of each value's column. Rows are whole blocks.
 void encode_values(const Piece& piece, std::uint64_t at, std::span<const float> x, std::span<std::byte> out) noexcept {
   // Results are not checked: the sizes agree by construction, and a failure would show as a wrong file in any test.
   if (piece.importance == nullptr) {
@@ -56,7 +56,7 @@ void encode_values(const Piece& piece, std::uint64_t at, std::span<const float> 
   }
 }
 
-// Encodes segment s. x and y: room for a segment of floats each.
+// Encodes segment s. x and y: memory for one segment of floats each.
 void encode_segment(const Piece& piece, std::uint64_t s, float* x, float* y) noexcept {
   const std::uint64_t first = s * kSegmentValues;
   const std::size_t n = static_cast<std::size_t>(std::min(kSegmentValues, piece.values - first));
@@ -91,7 +91,7 @@ void encode_piece(const Piece& piece, unsigned threads, float* scratch) {
   try {
     for (unsigned t = 1; t < std::min<std::uint64_t>(threads, n); ++t)
       helpers.emplace_back(work, scratch + 2 * t * kSegmentValues);
-  } catch (const std::system_error&) {  // no more threads can be made: the present ones do the work
+  } catch (const std::system_error&) {  // no more threads are available: the threads made so far do the work
   }
   work(scratch);
 }

@@ -1,4 +1,4 @@
-// The options of programs that choose the formats of a model's tensors.
+// The options of programs that let the user choose the formats of a model's tensors.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ inline void add_format_options(CLI::App& app, FormatTexts& texts, Options& optio
   app.add_flag("--requantize", options.requantize, "quantise weights that are quantised already, which loses accuracy\nDefault: an error");
 }
 
-// Reads the names of the formats. Error: invalid_argument, a name is none.
+// Reads the names of the formats. Error: invalid_argument, a name is not the name of a format.
 [[nodiscard]] inline Status read_formats(const FormatTexts& texts, Options& options) {
   if (!texts.format.empty()) {
     auto target = tool::parse_target(texts.format);

@@ -24,7 +24,7 @@ Result<std::vector<float>> read_floats(const ModelFile& file, const GgufTensor& 
   return values;
 }
 
-// Checks that the sums fit this model's tensor.
+// Checks that the sums fit the tensor of this model.
 Status check_fit(std::string_view name, const GgufTensor& sums, const GgufTensor* weights) {
   const auto wrong = [&](std::string what) {
     return Error(ErrorCode::invalid_argument, what + ": the importance matrix belongs to another model", std::string(name));

@@ -1,6 +1,6 @@
-// An importance matrix: the mean squares of each matrix's inputs, for encoders that search. The file is llama.cpp's: GGUF
-// with general.type = imatrix, and for each tensor NAME of a model the sums of squares of each input, NAME.in_sum2
-// [inputs, matrices], and the number of rows, NAME.counts [1, matrices]. (tools/quality/imatrix.hpp writes the file.)
+// An importance matrix: the mean squares of each matrix's inputs. Encoders that search use it. The file has llama.cpp's form: GGUF with
+// general.type = imatrix. For each tensor NAME of a model it has the sums of squares of each input, NAME.in_sum2 [inputs, matrices], and
+// the number of rows, NAME.counts [1, matrices]. (tools/quality/imatrix.hpp writes the file.)
 #pragma once
 
 #include <filesystem>
@@ -16,11 +16,11 @@ namespace tessera::quantize {
 class Importance {
  public:
   Importance() = default;  // an empty matrix
-  // Reads a file. Errors: the file is no importance matrix, is damaged, or belongs to another model (a tensor that the model does
-  // not have, or with another width or number of experts).
+  // Reads a file. Errors: the file is not an importance matrix, is damaged, or belongs to another model (it names a tensor that the model
+  // does not have, or a tensor with another width or number of experts).
   [[nodiscard]] static Result<Importance> read(const std::filesystem::path& path, const ModelSource& model);
 
-  // Returns the mean squares of a tensor's inputs  [matrices, inputs]; nullptr: not known. An expert without rows has zeros.
+  // Returns the mean squares of a tensor's inputs [matrices, inputs]; nullptr if they are not known. An expert without rows has zeros.
   [[nodiscard]] const std::vector<float>* of(std::string_view tensor) const;
   [[nodiscard]] bool empty() const noexcept { return means_.empty(); }
 

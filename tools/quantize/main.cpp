@@ -80,7 +80,7 @@ int usage(std::string_view message) {
   return kUsage;
 }
 
-// Prints the tensors that would profit from importance, but are not in this importance matrix.
+// Prints the tensors that would gain from importances, but that this importance matrix does not have.
 void tell_missing(const std::vector<TensorPlan>& steps, const Importance& importance) {
   std::string names;
   std::size_t count = 0;

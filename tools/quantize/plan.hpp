@@ -17,8 +17,8 @@ namespace tessera::quantize {
 
 struct Options {
   tool::Target target;
-  std::optional<DType> output;     // format of the output matrix (or of a tied embedding); none: the rules'
-  std::optional<DType> embedding;  // format of the token embedding; none: the rules'
+  std::optional<DType> output;     // format of the output matrix (or of a tied embedding); nullopt: by the rules
+  std::optional<DType> embedding;  // format of the token embedding; nullopt: by the rules
   bool requantize = false;
   std::uint32_t threads = 0;  // 0: all processors
 };
@@ -27,15 +27,15 @@ struct TensorPlan {
   const GgufTensor* tensor;
   DType to;
   std::uint64_t values, bytes;  // values, and bytes in the new format
-  std::string note;             // the reason why `to` is not the format that was asked for; empty if it is
+  std::string note;             // reason why `to` is not the requested format; empty if it is
 };
 
-// Returns whether a tensor is better not quantised, as in llama.cpp, whose files have it as F32: position and token type embeddings are
-// added, not multiplied, so each error would show; routers of experts and convolutions are small, and results depend on them strongly.
+// Returns whether a tensor should not be quantised; llama.cpp's files have these tensors as F32. Position and token type embeddings are
+// added, not multiplied, so each error would show. Routers of experts and convolutions are small, and results depend strongly on them.
 [[nodiscard]] bool is_delicate(std::string_view name) noexcept;
 
-// Makes a step for each tensor, in file order. Error, with the tensor's name: a quantised tensor would change its format, without
-// `requantize`.
+// Makes a step for each tensor, in file order. Error, with the tensor's name: a tensor that is quantised already would change its format,
+// and `requantize` is false.
 [[nodiscard]] Result<std::vector<TensorPlan>> make_plan(const ModelSource& model, const Options& options);
 
 }  // namespace tessera::quantize

@@ -90,7 +90,7 @@ void print_table(std::span<const TensorPlan> steps, std::span<const Loss> losses
       if (steps[i].to == type) total.add(steps[i], losses[i]);
     if (total.tensors > 0) total.print(to_string(type));
   }
-  for (const TensorPlan& step : steps) all.add(step, {});  // errors of different formats have no useful mean
+  for (const TensorPlan& step : steps) all.add(step, {});  // without losses, because the mean error of different formats says nothing
   all.print("all");
   const auto fallbacks = std::count_if(steps.begin(), steps.end(), [](const TensorPlan& step) { return !step.note.empty(); });
   if (fallbacks > 0) {

@@ -9,10 +9,10 @@
 
 namespace tessera::quantize {
 
-// A line on standard error that is rewritten again and again, if that is a terminal.
+// A line on standard error that is rewritten while the work goes on. Shown only on a terminal.
 class ProgressLine {
  public:
-  // `verb`: what the program does, "quantising".
+  // `verb`: the program's activity, "quantising".
   explicit ProgressLine(std::uint64_t total, const char* verb = "quantising") noexcept;
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
@@ -30,7 +30,7 @@ class ProgressLine {
 // Prints a line for a tensor to standard error: its format, its new format, and the step's note.
 void print_tensor(const TensorPlan& step);
 
-// Prints the summary: by format, in all, and the time.
+// Prints the summary: a line for each format, the total, and the time.
 void print_table(std::span<const TensorPlan> steps, std::span<const Loss> losses, double seconds);
 
 }  // namespace tessera::quantize

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostParts = std::numeric_limits<std::uint16_t>::max();
 
-// Sets a key that says how a model is split. llama.cpp reads these keys in one type each.
+// Sets a key that says how a model is split. llama.cpp accepts only one type for each of these keys.
 template <class T>
 Status set_part_key(GgufWriter& writer, std::string_view key, ValueType type, T value) {
   std::array<std::byte, sizeof value> bytes;
@@ -34,7 +34,7 @@ Status set_part_keys(GgufWriter& writer, std::size_t part, std::size_t parts, st
   return set_part_key(writer, "split.tensors.count", ValueType::i32, static_cast<std::int32_t>(tensors));
 }
 
-// Files that are written under other names; they are removed unless keep() renames them.
+// Files that are written under temporary names. The destructor removes them, unless keep() has renamed them.
 class Drafts {
  public:
   Drafts() = default;
@@ -45,7 +45,7 @@ class Drafts {
   Drafts(const Drafts&) = delete;
   Drafts& operator=(const Drafts&) = delete;
 
-  // Returns the name under which the file that will be `path` is written.
+  // Returns the temporary name of the file that will be `path`.
   const fs::path& add(const fs::path& path) {
     fs::path draft = path;
     draft += ".part";
@@ -131,7 +131,7 @@ Status write_model(const Writing& writing, std::span<const OutputPart> parts) {
       losses.push_back(*loss);
       return {};
     };
-    // One file is complete when it is renamed. If there are several files, none gets its name before the last one is complete.
+    // A single file is renamed by the writer when it is complete. Several files get their names only when the last one is complete.
     const auto written = writer.write_file(parts.size() == 1 ? parts[i].path : drafts.add(parts[i].path), encode);
     if (!written) {
       line.clear();

@@ -1,4 +1,4 @@
-// Writes a model to GGUF files, with each tensor in the format of its step. tessera-quantize and tessera-convert share it.
+// Writes a model to GGUF files, with each tensor in the format of its step. tessera-quantize and tessera-convert use it.
 #pragma once
 
 #include <csignal>
@@ -27,24 +27,24 @@ struct Writing {
   std::function<Status(GgufWriter&)> keys;     // sets the keys of the (first) file
 };
 
-// Returns the files that a model of these steps becomes: `out`, or parts NAME-00001-of-0000N.gguf if a part may have at most `part_bytes`
-// bytes of tensors (0: no limit). A tensor is never cut, so a part of one tensor may be larger. Error: more parts than a GGUF file can
-// count.
+// A file that a model with these steps becomes. parts_of() returns one file `out`, or parts NAME-00001-of-0000N.gguf if a part may have at
+// most `part_bytes` bytes of tensors (0: no limit). A tensor is never cut, so a part with one tensor may be larger. Error: more parts than
+// a GGUF file can count.
 struct OutputPart {
   std::filesystem::path path;
   std::span<const TensorPlan> steps;
 };
 [[nodiscard]] Result<std::vector<OutputPart>> parts_of(const std::filesystem::path& out, std::span<const TensorPlan> steps, std::uint64_t part_bytes);
 
-// Returns an error if one of the parts is a file of the model at `in`, which would be destroyed.
+// Returns an error if one of the parts would overwrite a file of the model at `in`.
 [[nodiscard]] Status spare_input(std::span<const OutputPart> parts, const std::filesystem::path& in);
 
-// Writes the parts, and prints the summary. Every file is written under another name beside its own, and renamed when all are complete: after
-// an error or a signal the files are as they were.
+// Writes the parts, and prints the summary. Writes each file under another name in the same folder, and renames the files when all are
+// complete, so an error or a signal leaves older files as they were.
 [[nodiscard]] Status write_model(const Writing& writing, std::span<const OutputPart> parts);
 
-// Copies the keys of a GGUF file. Exceptions: those that say how the file is split, and, if `target` is not nullptr, those that the formats
-// of `target` decide.
+// Copies the keys of a GGUF file. Exceptions: keys that say how the file is split; if `target` is not nullptr, also the keys that depend on
+// the formats of `target`.
 [[nodiscard]] Status copy_keys(const ModelFile& model, const tool::Target* target, GgufWriter& writer);
 
 }  // namespace tessera::quantize

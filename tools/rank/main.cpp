@@ -1,4 +1,4 @@
-// tessera-rank: waits for engines in other processes and computes a part of the model for them.
+// tessera-rank: waits for engines in other processes, and computes a part of the model for them.
 #include <cstdio>
 #include <exception>
 #include <string>

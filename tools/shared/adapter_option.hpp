@@ -13,8 +13,8 @@
 
 namespace tessera::tool {
 
-// Returns the file and the scale. A number behind the last colon is the scale. Exception: if a file has the whole text as its name, the
-// text names that file.
+// Returns the file and the scale. A number after the last colon is the scale. Exception: if a file has the whole text as its name, the text
+// names this file.
 inline MergedAdapter parse_adapter(std::string_view text) {
   std::error_code ignored;
   const std::size_t colon = text.rfind(':');

@@ -16,7 +16,7 @@ namespace {
   throw CLI::ValidationError("--caches", fmt::format("\"{}\": {}", text, why));
 }
 
-// Removes the text up to the next ':' from `text`, and returns it without the ':'.
+// Removes the text up to and including the next ':' from `text`, and returns the removed text without the ':'.
 std::string_view next_part(std::string_view& text, bool& is_last) {
   const std::size_t colon = text.find(':');
   const std::string_view part = text.substr(0, colon);

@@ -1,5 +1,5 @@
-// The option --caches of tools that compare KV caches: a list of TYPE (as in --kv-dtype), TYPE:N or TYPE:P%, the latter two
-// optionally with :CHOICE behind them.
+// The option --caches of tools that compare KV caches: a list of TYPE (as in --kv-dtype), TYPE:N or TYPE:P%. After N or P%, :CHOICE may
+// follow.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace tessera::tool {
 
-// A type of keys and values, and the number of tokens that keep theirs.
+// A type of keys and values, and the number of tokens whose keys and values are kept.
 struct CacheChoice {
   std::string name;  // the text of the option
   DType dtype = DType::f16;

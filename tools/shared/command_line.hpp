@@ -1,4 +1,4 @@
-// Shared parts of all programs' command lines.
+// Parts that the command lines of all programs share.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace tessera::tool {
 
-// Returns how many letters are added, left out or changed between the two.
+// Returns how many letters must be added, removed or changed to turn one text into the other.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -34,8 +34,8 @@ namespace tessera::tool {
   return row.back();
 }
 
-// Returns the long option that an unknown "--text" was likely meant to be: an option that begins in the same way, or differs in few
-// letters; else empty.
+// Returns the long option that an unknown "--text" was probably meant to be: an option that begins in the same way, or that differs in few
+// letters. Returns an empty text if there is none.
 [[nodiscard]] inline std::string option_like(const CLI::App& app, std::string_view text) {
   text = text.substr(2, text.find('=') - 2);
   std::string best;
@@ -54,7 +54,7 @@ namespace tessera::tool {
   return best;
 }
 
-// Formats the help without CLI11's own remarks ("Excludes: --file", "INT in [8 - 8192]"): descriptions say them in words.
+// Formats the help without CLI11's own remarks ("Excludes: --file", "INT in [8 - 8192]"), because the descriptions say the same in words.
 struct HelpFormatter : CLI::Formatter {
   [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
     std::string type = option->get_type_name();
@@ -63,9 +63,9 @@ struct HelpFormatter : CLI::Formatter {
   }
 };
 
-// Parses the command line. Corrects app.parse(argc, argv) in two points: app.parse() takes the next argument for the value of `--option=`,
-// and says of `--unknown 3` that "3 --unknown" was not expected. Adds `--completion SHELL`, which --help does not list: the script is
-// printed as the version is.
+// Parses the command line. Corrects two points of app.parse(argc, argv), which reads the next argument as the value of `--option=`, and
+// reports `--unknown 3` as "3 --unknown". Adds `--completion SHELL`, which --help does not list, and prints its script in the way in which
+// --version is printed.
 inline void parse(CLI::App& app, int argc, char** argv) {
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->column_width(app.get_formatter()->get_column_width());
@@ -74,7 +74,7 @@ inline void parse(CLI::App& app, int argc, char** argv) {
     throw CLI::CallForVersion(completion(app, argc == 3 ? argv[2] : ""), 0);
   }
   std::vector<std::string> arguments;
-  bool options = true;  // until a lone --
+  bool options = true;  // false after an argument "--"
   for (int i = 1; i < argc; ++i) {
     std::string text = argv[i];
     options = options && text != "--";
@@ -86,7 +86,7 @@ inline void parse(CLI::App& app, int argc, char** argv) {
     }
     arguments.push_back(std::move(text));
   }
-  std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes them
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 reads arguments from the last to the first
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::ExtrasError&) {
@@ -100,7 +100,7 @@ inline void parse(CLI::App& app, int argc, char** argv) {
   }
 }
 
-// Returns whether all printed output has arrived; false if the disk is full.
+// Returns whether all printed output was written; false if the disk is full, for example.
 [[nodiscard]] inline bool output_arrived() {
   std::cout.flush();
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();

@@ -12,13 +12,13 @@ namespace tessera::tool {
 
 namespace {
 
-// An option as a shell needs it.
+// An option, with the facts that a shell needs.
 struct Completed {
   std::vector<std::string> names;  // with dashes, the short ones first
-  std::string type;                // what --help calls the value; empty for a flag
+  std::string type;                // name of the value in --help; empty for a flag
   std::vector<std::string> words;  // values to choose from
   bool flag = false;
-  bool file = false;  // whether the value can be a file or a folder
+  bool file = false;  // true: the value can be a file or a folder
   bool repeated = false;
   std::string description;
 };
@@ -26,7 +26,7 @@ struct Completed {
 struct Program {
   std::string name;
   std::vector<Completed> options;
-  bool takes_files = false;  // whether arguments that are no options are files
+  bool takes_files = false;  // true: arguments that are not options are files
 };
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -39,7 +39,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-// Returns whether --help means this text itself, and not what stands in its place, such as N or NAME.
+// Returns whether --help means the text literally, and not as a placeholder such as N or NAME.
 bool is_word(std::string_view text) {
   return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == text.npos;
 }
@@ -61,7 +61,7 @@ Completed completed(const CLI::Option& option) {
   if (result.flag) return result;
   result.type = option.get_type_name();
   result.type = result.type.substr(0, result.type.find(':'));  // a range may follow
-  // "auto|none|NAME", and of CLI11's own lists "TEXT:{auto,none}".
+  // Forms: "auto|none|NAME"; for CLI11's own lists "TEXT:{auto,none}".
   std::string alternatives = option.get_type_name();
   if (const std::size_t open = alternatives.find('{'); open != alternatives.npos) {
     alternatives = alternatives.substr(open + 1, alternatives.find('}') - open - 1);
@@ -116,7 +116,7 @@ std::string bash(const Program& program) {
   }
   const char* const otherwise =
       program.takes_files ? "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$word\")" : ":";
-  // "--option=value" is three words to bash.
+  // bash splits "--option=value" into three words.
   return fmt::format(R"(# Completes the options of {0} in bash. Made by: {0} --completion bash
 {1}() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
@@ -141,7 +141,7 @@ complete -F {1} {0}
                      program.name, function, cases, in_quotes(names), otherwise);
 }
 
-// Puts a backslash before each letter that has a meaning in the specifications of zsh's _arguments.
+// Puts a backslash before each letter with a meaning in the specifications of zsh's _arguments.
 std::string for_arguments(std::string_view text) {
   std::string escaped;
   for (const char letter : text) {
@@ -195,7 +195,7 @@ std::string fish(const Program& program) {
     }
     if (!option.words.empty())
       text += fmt::format(" -a {}", in_quotes(fmt::format("{}", fmt::join(option.words, " "))));
-    // Within quotes fish gives a meaning to backslash and quote alone.
+    // In quotes, only backslash and quote have a meaning in fish.
     std::string description;
     for (const char letter : option.description) {
       if (letter == '\\' || letter == '\'') description += '\\';

@@ -1,4 +1,4 @@
-// Scripts by which a shell completes a program's options. They are made of what CLI11 knows of the options, as --help is.
+// Scripts with which a shell completes a program's options. Like --help, they are made from CLI11's data on the options.
 #pragma once
 
 #include <string>
@@ -10,9 +10,8 @@ class App;
 
 namespace tessera::tool {
 
-// Returns the script that completes the options of `app` in `shell`: bash, zsh or fish. The script completes the name of the installed
-// program, which begins with "tessera-".
-// Errors: throws CLI::ValidationError for another shell.
+// Returns the script that completes the options of `app` in `shell`: bash, zsh or fish. The script applies to the name of the installed
+// program, which begins with "tessera-". Throws CLI::ValidationError for another shell.
 [[nodiscard]] std::string completion(const CLI::App& app, std::string_view shell);
 
 }  // namespace tessera::tool

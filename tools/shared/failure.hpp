@@ -1,5 +1,5 @@
-// Exceptions that end a program. The library reports errors as values; a program of this size is easier to read with exceptions,
-// and value() turns an error into an exception.
+// Exceptions that end a program. The library reports errors as values. Small programs are easier to read with exceptions, so value() turns
+// an error into an exception.
 #pragma once
 
 #include <stdexcept>

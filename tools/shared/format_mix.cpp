@@ -22,7 +22,7 @@ struct Named {
   std::uint32_t file_type;
 };
 
-// The names of mixes. Every other format has its own name.
+// The names of mixes. Every other format has only its own name.
 constexpr std::array kMixes = {
     Named{"Q5_K_M", {DType::q5_k, Mix::medium}, 17},
     Named{"Q5_K_S", {DType::q5_k, Mix::small}, 16},
@@ -36,7 +36,7 @@ constexpr std::array kMixes = {
     Named{"Q2_K", {DType::q2_k, Mix::medium}, 10},
 };
 
-// Names of formats that only other programs write.
+// Names of formats that tessera cannot write, but other programs can.
 constexpr std::array<std::string_view, 13> kElsewhere = {"Q2_K_S", "IQ3_M",   "IQ3_S",  "IQ3_XS",  "IQ3_XXS", "IQ2_M", "IQ2_S",
                                                          "IQ2_XS", "IQ2_XXS", "IQ1_M",  "IQ1_S",   "TQ1_0",   "TQ2_0"};
 
@@ -50,13 +50,13 @@ std::optional<std::uint64_t> layer_of(std::string_view name) {
   return layer;
 }
 
-// Returns the bits of a value.
+// Returns the bits that the type uses for a value.
 double bits_of(DType type) noexcept {
   const auto block = formats::block_of(type);
   return block ? 8.0 * static_cast<double>(block->bytes) / static_cast<double>(block->values) : 0.0;
 }
 
-// Returns true in the first and the last eighth of `count`, and for every third in between.
+// Returns whether layer `i` of `count` gets more bits: true in the first and in the last eighth, and for every third layer in between.
 bool more_bits(std::uint64_t i, std::uint64_t count) {
   const std::uint64_t eighth = count / 8;
   return i < eighth || i >= 7 * count / 8 || (i - eighth) % 3 == 2;
@@ -133,7 +133,7 @@ std::string format_of(const ModelSource& model) {
 DType fitting(DType wanted, std::uint64_t row) noexcept {
   while (row % formats::block_of(wanted)->values != 0) {
     const auto writing = formats::writing_of(wanted);
-    wanted = writing ? writing->fallback : DType::f16;  // plain numbers fit any row
+    wanted = writing ? writing->fallback : DType::f16;  // formats of plain numbers fit any row
   }
   return wanted;
 }
@@ -142,7 +142,7 @@ MixedModel mixed_model(const ModelSource& model) {
   MixedModel mixed;
   const Settings& settings = model.settings();
   mixed.architecture = settings.string_or(Setting::architecture, "").value_or(std::string_view());
-  const auto number = [&](Setting setting) -> std::uint64_t {  // a list has a number for each layer, and counts as none
+  const auto number = [&](Setting setting) -> std::uint64_t {  // a list (one number for each layer) counts as 0
     const auto value = settings.unsigned_integer(setting);
     return value ? *value : 0;
   };

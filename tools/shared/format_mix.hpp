@@ -1,5 +1,5 @@
-// Names of formats, and the format that each tensor of a model gets. llama.cpp's mixes (like Q4_K_M) spend more bits
-// where its authors measured that they are worth it; the rules are those of its llama_tensor_get_type (llama-quant.cpp).
+// Names of formats, and the format that each tensor of a model gets. llama.cpp's mixes (like Q4_K_M) use more bits for the tensors where
+// its authors measured a benefit. The rules are those of llama.cpp's llama_tensor_get_type (llama-quant.cpp).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tessera::tool {
 
-enum class Mix { none, small, medium, large };  // all matrices the same, ..._S, ..._M (or no letter), ..._L
+enum class Mix { none, small, medium, large };  // none: one format for all matrices; others: _S, _M (or no letter), _L
 
 struct Target {
   DType format = DType::q8_0;
@@ -30,10 +30,12 @@ struct Target {
 [[nodiscard]] std::string name_of(const Target& target);
 // Returns general.file_type, llama.cpp's number of a whole file's format.
 [[nodiscard]] std::uint32_t file_type(const Target& target) noexcept;
-// Returns the mix that general.file_type names, else the type of most weight bytes; "?" for a file without matrices.
+// Returns the medium mix (such as Q4_K_M) that general.file_type names. Otherwise returns the type with the most bytes of weights; "?" for
+// a file without matrices.
 [[nodiscard]] std::string format_of(const ModelSource& model);
 
-// Returns the format to use if rows of `row` values are not whole blocks of `wanted`: by llama.cpp's rule, else F16.
+// Returns the format to use instead of `wanted` if rows of `row` values are not whole blocks of `wanted`: by llama.cpp's rule, or F16
+// without one.
 [[nodiscard]] DType fitting(DType wanted, std::uint64_t row) noexcept;
 
 // The facts about a model that the rules of a mix need.
@@ -50,7 +52,7 @@ class Rules {
 
   // Returns the format of a weight matrix, before fitting().
   [[nodiscard]] DType format_of(std::string_view name) const;
-  // Returns the format of the output matrix, which touches every logit (or of a token embedding that is also the output matrix).
+  // Returns the format of the output matrix, which affects every logit (or of a token embedding that is also the output matrix).
   [[nodiscard]] DType output() const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Ctrl-C for a program that goes on after it: each Ctrl-C stops only the present work.
+// Handles Ctrl-C for a program that continues afterwards: each Ctrl-C stops only the present work.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,27 @@
 #include <stop_token>
 #include <thread>
 
-// Decides about a Ctrl-C that comes while there is no work.
+// The effect of a Ctrl-C that comes while there is no work.
 enum class IdleInterrupt : std::uint8_t {
   wakes,  // waitable() is signalled, and the program goes on
   ends,   // the program ends with status 130
 };
 
-// While an Interrupts object exists, Ctrl-C comes to a thread that waits for it. POSIX: SIGINT is blocked, and the object's thread waits. Make
-// the object before other threads, which must block SIGINT too. If the parent process ignores SIGINT (a shell's background job), it stays
-// ignored. Make only one object at a time.
+// While an Interrupts object exists, a thread waits for Ctrl-C and handles it. POSIX: SIGINT is blocked, and the object's thread waits for
+// it. Make the object before other threads, because they must block SIGINT too. If the parent process ignores SIGINT (a shell's background
+// job), SIGINT stays ignored. Make only one object at a time.
 class Interrupts {
  public:
-  // `before_end`: called before Ctrl-C ends the program, on another thread than the program's, which may be anywhere: it must neither wait for
-  // locks nor use stdio. nullptr: nothing is called. Throws std::system_error.
+  // `before_end`: called before Ctrl-C ends the program; nullptr: nothing is called. It runs on another thread than the program's, which
+  // may be anywhere at that moment, so it must neither wait for locks nor use stdio. Throws std::system_error.
   explicit Interrupts(IdleInterrupt idle, void (*before_end)() noexcept = nullptr);
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
   ~Interrupts();
 
-  // Returns a stop token for the work that begins now. Until end(), Ctrl-C stops it, and a second Ctrl-C ends the program. A Ctrl-C that came
-  // since the last end() and was not cleared stops the token too (IdleInterrupt::wakes), because for the user the work had begun.
+  // Returns a stop token for the work that begins now. Until end(), Ctrl-C stops the work, and a second Ctrl-C ends the program. With
+  // IdleInterrupt::wakes, a Ctrl-C that came since the last end() and was not cleared also stops the token, because for the user the work
+  // had begun.
   [[nodiscard]] std::stop_token begin() {
     const std::lock_guard lock(mutex_);
     work_.emplace();
@@ -38,21 +39,21 @@ class Interrupts {
     work_.reset();
   }
 
-  // Returns an object that the system can wait for: a descriptor, or an event of Windows. It is signalled when Ctrl-C comes while there is
-  // nothing to stop. -1: there is none.
+  // Returns an object for which the system can wait: a descriptor, or an event of Windows. The object is signalled when Ctrl-C comes while
+  // there is no work. -1: there is no such object.
   [[nodiscard]] std::intptr_t waitable() const noexcept { return ends_[0]; }
-  bool clear() noexcept;  // takes the signal back; returns whether there was one
+  bool clear() noexcept;  // removes the signal; returns whether there was one
 
-  void arrived();  // Ctrl-C came; called by the thread that waits for it
+  void arrived();  // called by the waiting thread when Ctrl-C has come
 
  private:
-  void wait();  // POSIX
+  void wait();  // POSIX only
 
   const IdleInterrupt idle_;
   void (*const before_end_)() noexcept;
   std::mutex mutex_;
   std::optional<std::stop_source> work_;
-  std::intptr_t ends_[2] = {-1, -1};  // of a pipe; Windows: an event
+  std::intptr_t ends_[2] = {-1, -1};  // the ends of a pipe; Windows: an event
   std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
-// The options --kv-dtype and --kv-wide of all programs. A type is the name of one of kv_types() in small letters, or
-// "auto". Another name is an error of usage (status 2).
+// The options --kv-dtype and --kv-wide of all programs. A type is the name of one of kv_types() in small letters, or "auto". Other names
+// are usage errors (exit status 2).
 #pragma once
 
 #include <charconv>

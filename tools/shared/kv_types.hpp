@@ -15,7 +15,7 @@ inline std::string kv_types_text(DType type, const WideLayers& wide) {
   return fmt::format("{}, {} in the first {} and last {} layers", to_string(type), to_string(wide.dtype), wide.first, wide.last);
 }
 
-// Returns null if all layers have one type. Json: nlohmann's.
+// Returns the wide layers as JSON, or null if all layers have one type. Json: nlohmann's type.
 template <class Json>
 Json wide_json(const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return nullptr;

@@ -1,4 +1,4 @@
-// The options about the machine that all programs share. A wrong value is an error of usage (status 2).
+// The options about the machine, which all programs share. A wrong value is a usage error (exit status 2).
 #pragma once
 
 #include <charconv>
@@ -27,7 +27,7 @@ inline void add_version(CLI::App& app, std::string_view program) {
   app.set_version_flag("--version", fmt::format("{} {}", program, version()), "Print the version");
 }
 
-// Adds -t, --threads N. More threads than this process may use give a warning, because they are slower.
+// Adds -t, --threads N. Prints a warning if N is more than the threads that this process may use, because that is slower.
 inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
   return app
       .add_option_function<std::string>(
@@ -50,7 +50,7 @@ inline CLI::Option* add_threads(CLI::App& app, std::uint32_t& threads) {
       ->type_name("N");
 }
 
-// Reads a secret from a file: its text without the line's end. Throws CLI::ValidationError for `option`.
+// Reads a secret from a file, without the end of its line. Throws CLI::ValidationError for `option`.
 inline std::string read_secret(const std::string& path, const char* option) {
   std::ifstream in(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(in)), {});
@@ -59,10 +59,10 @@ inline std::string read_secret(const std::string& path, const char* option) {
   return text;
 }
 
-// The ranks among which a model is divided.
+// The ranks that share a model.
 struct Ranks {
   std::uint32_t here = 1;
-  std::vector<std::string> addresses;  // of ranks in other processes
+  std::vector<std::string> addresses;  // addresses of the ranks in other processes
   std::string secret;
   RankSplit split = RankSplit::heads;
 

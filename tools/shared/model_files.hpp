@@ -1,4 +1,4 @@
-// Files that a program writes beside the model that it reads.
+// Checks files that a program writes beside the model that it reads.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace tessera::tool {
 
-// Returns whether writing `out` would destroy a part of the model.
+// Returns whether writing `out` would overwrite a file of the model.
 [[nodiscard]] inline bool is_part_of(const std::filesystem::path& out, const ModelFile& model) {
   for (const GgufFile& part : model.parts()) {
     std::error_code ignored;
@@ -17,7 +17,7 @@ namespace tessera::tool {
   return false;
 }
 
-// Does the same for a model at a path: a file, or a folder, none of whose files must be overwritten.
+// Does the same for a model at a path: a file, or a folder whose files must not be overwritten.
 [[nodiscard]] inline bool is_part_of(const std::filesystem::path& out, const std::filesystem::path& model) {
   std::error_code ignored;
   if (!std::filesystem::exists(out, ignored)) return false;

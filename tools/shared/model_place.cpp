@@ -36,7 +36,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-// Returns the names of what is in a folder, in order.
+// Returns the paths of all entries of a folder, sorted.
 std::vector<fs::path> contents(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code problem;
@@ -55,7 +55,7 @@ Error not_there(std::string_view text, std::string message) {
   return {ErrorCode::not_found, std::move(message), std::string(text)};
 }
 
-// Returns whether a part of a name can be a file's name, and nothing that leads elsewhere.
+// Returns whether a part of a name can be used as a file name, without leading to another folder.
 bool is_name(std::string_view part) {
   return !part.empty() && part != "." && part != ".." && part.find_first_of("/\\") == std::string_view::npos && part.find('\0') == std::string_view::npos;
 }
@@ -68,8 +68,8 @@ std::string read_small(const fs::path& path) {
   return text;
 }
 
-// Ollama keeps a manifest for each name and tag. One of the layers that the manifest lists is the GGUF file, which lies among the blobs
-// under the name of its hash.
+// Ollama keeps a manifest for each name and tag. The manifest lists layers. The layer with the model is a GGUF file, which lies in the
+// folder `blobs` under the name of its hash.
 Result<fs::path> in_ollama(std::string_view text, std::string_view name) {
   fs::path store = variable("OLLAMA_MODELS").value_or(home() / ".ollama" / "models");
   if (!is_folder(store) && is_folder("/usr/share/ollama/.ollama/models")) store = "/usr/share/ollama/.ollama/models";
@@ -109,7 +109,7 @@ bool is_weights(const fs::path& path) {
   return name.ends_with(".gguf") && name.find("mmproj") == std::string::npos;
 }
 
-// LM Studio keeps a folder for each publisher and model, with GGUF files in it.
+// LM Studio keeps a folder for each publisher, with a folder for each model, which has the GGUF files.
 Result<fs::path> in_lm_studio(std::string_view text, std::string_view name) {
   fs::path store = home() / ".lmstudio" / "models";
   if (!is_folder(store)) store = home() / ".cache" / "lm-studio" / "models";
@@ -140,7 +140,7 @@ Result<fs::path> in_lm_studio(std::string_view text, std::string_view name) {
   return not_there(text, fmt::format("{} has several models: add one of {}", text_of(folder), list_of(names)));
 }
 
-// The hub's cache has a folder for each model, with a folder for each version (snapshot); refs/main names the newest.
+// The hub's cache has a folder for each model, with a folder for each version (snapshot). The file refs/main names the newest version.
 Result<fs::path> in_hub_cache(std::string_view text, std::string_view name) {
   const fs::path store = variable("HF_HUB_CACHE").value_or(variable("HF_HOME").value_or(home() / ".cache" / "huggingface") / "hub");
   const std::size_t slash = name.find('/');

@@ -20,7 +20,7 @@ constexpr Unit kUnits[] = {
     {"kb", 1000},  {"mb", 1000'000},  {"gb", 1000'000'000},  {"tb", 1000'000'000'000},
     {"kib", 1024}, {"mib", 1u << 20}, {"gib", 1u << 30},     {"tib", std::uint64_t{1} << 40},
 };
-// Few enough that a fraction times the largest unit stays within 64 bits.
+// With at most this many digits, a fraction times the largest unit stays within 64 bits.
 constexpr std::size_t kFractionDigits = 6;
 
 std::string lower(std::string_view text) {
@@ -31,7 +31,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Takes decimal digits off the front of `text`; nullopt if there are none, or they exceed 64 bits.
+// Removes decimal digits from the front of `text`, and returns their value; nullopt if there are none or the value exceeds 64 bits.
 std::optional<std::uint64_t> digits(std::string_view& text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -50,7 +50,7 @@ Error bad(std::string_view text, std::string_view expected) {
   return {ErrorCode::invalid_argument, fmt::format("'{}' is not {}", shown(text), expected)};
 }
 
-// Takes the digits behind the point off `rest`, in units of 10^-kFractionDigits.
+// Removes the digits after the point from `rest`, and returns them in units of 10^-kFractionDigits.
 std::optional<std::uint64_t> fraction(std::string_view& rest) {
   const std::size_t before = rest.size();
   const auto value = digits(rest);

@@ -8,7 +8,7 @@
 
 namespace tessera::tool {
 
-// Parses "512MiB", "16.5gb", "4096". An error says what was expected.
+// Parses "512MiB", "16.5gb", "4096". Errors say which forms are expected.
 [[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace tessera::tool

@@ -1,4 +1,4 @@
-// Makes texts, also texts of files, safe for a terminal.
+// Makes texts safe for a terminal, also texts from files.
 #pragma once
 
 #include <cstdio>
@@ -9,8 +9,8 @@
 
 namespace tessera::tool {
 
-// Returns the text with control characters as \xNN, C1 (U+0080 to U+009F) included, so that no file can command a terminal. Line ends
-// and tabs are escaped too, unless `lines` is kept.
+// Returns the text with control characters, C1 (U+0080 to U+009F) included, as \xNN, so that no file can control a terminal. Line ends and
+// tabs are escaped too, except with Lines::kept.
 enum class Lines { escaped, kept };
 inline std::string shown(std::string_view text, Lines lines = Lines::escaped) {
   std::string out;
@@ -28,7 +28,7 @@ inline std::string shown(std::string_view text, Lines lines = Lines::escaped) {
   return out;
 }
 
-// Writes a line to standard error. If that fails, the error cannot be reported.
+// Writes a line to standard error. A failure to write is ignored.
 inline void complain(std::string_view program, std::string_view message) {
   const std::string line = fmt::format("{}: {}\n", program, shown(message));
   std::fwrite(line.data(), 1, line.size(), stderr);

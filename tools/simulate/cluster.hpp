@@ -1,4 +1,4 @@
-// Several replicas, and the router that gives them requests.
+// Several replicas, and the router that distributes the requests among them.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace tessera::simulate {
 
 enum class Router : std::int32_t {
   round_robin,
-  least_work,  // to the replica with the fewest rows still to compute
-  prefix,      // the same, minus the tokens of the prompt's beginning that the replica has
+  least_work,  // chooses the replica with the fewest rows still to compute
+  prefix,      // the same, minus the tokens of the prompt's beginning that a replica has
 };
 [[nodiscard]] std::string_view to_string(Router router) noexcept;
 [[nodiscard]] std::optional<Router> parse_router(std::string_view name) noexcept;

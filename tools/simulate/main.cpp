@@ -1,4 +1,4 @@
-// tessera-simulate: simulates a workload on engines of given costs, with the scheduler's own plans.
+// tessera-simulate: simulates serving a workload, on engines with given costs, with the scheduler's own planner.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

@@ -68,12 +68,12 @@ void Replica::run_until(double time) {
   }
 }
 
-// Dynamic batching: sets the clock to the time at which the longest wait reaches max_wait, because no request begins before that.
+// Dynamic batching: sets the clock to the time at which the longest wait reaches max_wait. No request begins earlier.
 void Replica::wait_for_batch(double until) {
   double first = kNever;
   for (const PlannedRequest& request : waiting_) first = std::min(first, request.submitted);
   const double begins = first + options_.limits.max_wait;
-  // A little later, so that the wait is over in spite of rounding.
+  // Adds the smallest possible time, so that rounding cannot keep the wait from ending.
   now_ = std::min(until, std::max(begins, std::nextafter(now_, kNever)));
   if (now_ < until) {
     now_ = std::nextafter(now_, kNever);
@@ -81,7 +81,7 @@ void Replica::wait_for_batch(double until) {
   }
 }
 
-// Returns how many of the next steps are decode steps of the same requests, for which there are pages. They are simulated at once.
+// Returns how many of the next steps are decode steps of the same requests, for which there are pages. These steps are simulated together.
 std::uint64_t Replica::steps_alike(double until) const {
   const bool may_admit = !waiting_.empty() && running_.size() < options_.limits.max_running &&
                          options_.limits.batching == Batching::continuous;
@@ -99,7 +99,7 @@ std::uint64_t Replica::steps_alike(double until) const {
     return bytes <= room().free;
   };
   if (options_.kv_budget != 0 && !fits(most)) {
-    std::uint64_t low = 0;  // `low` steps fit
+    std::uint64_t low = 0;  // the largest number of steps known to fit
     for (std::uint64_t high = most; high - low > 1;) {
       const std::uint64_t middle = low + (high - low) / 2;
       (fits(middle) ? low : high) = middle;
@@ -107,7 +107,7 @@ std::uint64_t Replica::steps_alike(double until) const {
     most = low;
   }
   if (until == kNever) return most;
-  // Steps that begin before `until`, if each takes about as long as the first.
+  // Estimates the steps that begin before `until`: each takes about as long as the first.
   StepLoad load{.rows = static_cast<std::uint32_t>(running_.size()), .outputs = static_cast<std::uint32_t>(running_.size())};
   for (const PlannedRequest& request : running_) load.keys += request.computed + 1;
   const double first = options_.costs.predict(load);
@@ -144,7 +144,7 @@ void Replica::decode_alike(std::uint64_t steps) {
   remove_finished();
 }
 
-// Does one step as the scheduler plans it. Returns false if there is nothing to do now.
+// Does one step as the planner decides. Returns false if nothing can be computed now.
 bool Replica::step() {
   look_for_prefixes();
   for (std::size_t i = 0; i < running_.size(); ++i) running_[i].tenant_service = running_times_[i].tenant->service;
@@ -173,7 +173,7 @@ bool Replica::step() {
     figures_.step.add(seconds);
     figures_.batch.add(plan_.load.rows);
   }
-  // From the back, so that the requests that take the removed places do not move again.
+  // Removes from the back, so that the requests that move to the removed places do not move again.
   std::ranges::sort(admitted, std::greater<>());
   for (const std::size_t index : admitted) {
     waiting_[index] = waiting_.back();
@@ -191,7 +191,7 @@ bool Replica::step() {
   return true;
 }
 
-// Updates the figures of the waiting requests for the planner, if any request can be admitted.
+// Updates the figures of the waiting requests for the planner, unless no request can be admitted.
 void Replica::look_for_prefixes() {
   if (running_.size() >= options_.limits.max_running) return;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -199,12 +199,12 @@ void Replica::look_for_prefixes() {
     request.tenant_service = waiting_times_[i].tenant->service;
     if (request.suspended) continue;
     const std::size_t blocks = cache_.count(waiting_times_[i].request->blocks);
-    // The last token is always computed, because its logits are wanted.
+    // The last token is always computed, because its logits are needed.
     request.saved = std::min<std::uint64_t>(blocks * block_tokens_, request.prompt - 1);
   }
 }
 
-// Gives a waiting request its pages: the known pages of its beginning, or its pages from the file.
+// Starts a waiting request with its pages: the cached pages of its beginning, or its suspended pages from the file.
 void Replica::admit(std::size_t index) {
   PlannedRequest request = waiting_[index];
   const Times& times = waiting_times_[index];
@@ -242,7 +242,7 @@ void Replica::compute(std::size_t index, std::uint32_t rows) {
   ++figures_.output_tokens;
 }
 
-// Preempts a request in the cheaper way: writes its pages to the file, or has them computed again.
+// Preempts a request in the cheaper of two ways: its pages are written to the file, or its rows are computed again later.
 void Replica::preempt(std::size_t index) {
   PlannedRequest request = running_[index];
   ++figures_.preempted;

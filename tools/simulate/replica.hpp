@@ -1,4 +1,4 @@
-// Simulates one engine with a scheduler: with the scheduler's own plans (plan_step.hpp), and a cost model in place of a model.
+// Simulates one engine with a scheduler: the scheduler's own planner (plan_step.hpp), and a cost model instead of a model.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ namespace tessera::simulate {
 struct ReplicaOptions {
   CostModel costs;
   PageCost pages;
-  std::uint64_t kv_budget = 0;   // bytes of KV pages; 0: as many as are wanted
+  std::uint64_t kv_budget = 0;   // bytes of KV pages; 0: as many as the requests need
   double file_rate = 0.0;        // bytes a second to and from the file for pages of preempted requests; 0: no file
   StepLimits limits;
   PolicyPtr policy;
   std::uint64_t max_waiting = 0;  // the most waiting requests; 0: any number
-  bool one_by_one = false;        // simulates equal steps one by one instead of together: slower
+  bool one_by_one = false;        // simulates equal steps one by one instead of together, which is slower
 };
 
-// The prefix blocks that are held. The least recently used block is dropped first.
+// The prefix blocks in the cache. The least recently used block is dropped first.
 class BlockCache {
  public:
-  // Returns how many leading blocks are held, and marks them as used.
+  // Returns how many leading blocks are in the cache, and marks these blocks as used.
   std::size_t find(std::span<const std::uint64_t> blocks);
   [[nodiscard]] std::size_t count(std::span<const std::uint64_t> blocks) const;
   void insert(std::span<const std::uint64_t> blocks);
@@ -46,7 +46,7 @@ class Replica {
  public:
   Replica(const ReplicaOptions& options, std::uint32_t block_tokens, const tool::ServiceLevel& level);
 
-  // Submits a request, which must stay at its address until it has ended.
+  // Submits a request. The caller keeps it at the same address until it has ended.
   void submit(const tool::TraceRequest& request);
   // Runs the steps that begin before `time`.
   void run_until(double time);

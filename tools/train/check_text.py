@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks what make_text.py writes: run it after any change to the stories.
+"""Checks the output of make_text.py. Run it after any change to the stories.
 
-Each of the first documents must be made the same twice, hold nothing of the template
-language, and, if it is a story, pass the very test that a model's stories are held to.
+Each of the first documents must be the same when it is made twice, must contain nothing
+of the template language, and, if it is a story, must pass the same test as the stories of
+a model.
 """
 from __future__ import annotations
 
@@ -26,13 +27,13 @@ def fault(doc: dict) -> str | None:
     if doc["kind"] != "story":
         return None
     found = FAULTS.search(text)
-    # "that that" and the like; a name may well be called twice.
+    # A repeated word ("that that") is a fault, except a name, which may be called twice.
     if found and not (found.group(1) in NAMES):
         return text[max(0, found.start() - 40):found.end() + 40]
     if re.search(r"\n(?:%s)\b" % "|".join(NAMES), text):
         return "a paragraph begins with a name"
     good, why = judge(text)
-    # A hero with a made-up name is not judged: judge() looks for known names, so it would take the friend for the hero.
+    # Skips heroes with made-up names: judge() looks for known names, so it would take the friend for the hero.
     made_up = doc["quiet"] and text[slice(*doc["quiet"][0])] not in NAMES
     return None if good or made_up else why
 

@@ -5,14 +5,14 @@
     count_names.py --checkpoint build/train/default.pt    # a checkpoint
     count_names.py --command "build/release/bin/generate ..."   # another engine
 
-With --command, " --seed i" is appended for i = 1 .. N and the story is what comes on
-standard output.  The hero is the first known name (story_words.NAMES) of the text.  A
-story keeps it if all of this is true:
+With --command, " --seed i" is appended for i = 1 .. N, and the story is read from
+standard output. The hero is the first known name (story_words.NAMES) of the text. A story
+keeps the name if all of this is true:
 
-  1. it comes to an end: its last sentence is complete;
+  1. the story is complete: its last sentence has an end;
   2. the hero's name is in the last sentence or in the one before it;
   3. no stranger has come in: each known name of the last third of the story also occurs
-     in its first half (that is, only the hero and the friend are there).
+     in its first half (so only the hero and the friend occur).
 
 A text without a known name counts as not kept.
 """
@@ -79,7 +79,7 @@ def sample(model, seed: int, args) -> list[int]:
             logits = model(ids, pos, caches)[0, -1] / args.temperature
             pos += ids.shape[1]
             p, order = logits.softmax(-1).sort(descending=True)
-            # The smallest set of tokens that holds top_p of the probability.
+            # Keeps the smallest set of tokens whose probabilities reach top_p.
             p[p.cumsum(0) - p > args.top_p] = 0
             token = int(order[torch.multinomial(p, 1, generator=gen)])
             if token == 0:
@@ -105,7 +105,7 @@ def config_of(path: str):
 
 
 def gguf_decoder(path: str):
-    """Text from ids with nothing but the file: undoes GPT-2's spelling of bytes."""
+    """Returns a function from ids to text that needs only the file: it undoes GPT-2's spelling of bytes."""
     import gguf
     tokens = gguf.GGUFReader(path).fields["tokenizer.ggml.tokens"].contents()
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]

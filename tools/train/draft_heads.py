@@ -18,7 +18,7 @@ def turn(x: torch.Tensor, theta: float) -> torch.Tensor:
 
 
 class Eagle3(nn.Module):
-    """One decoder layer. Row r reads the embedding of token r + 1 and the model's states behind token r, and guesses token r + 2."""
+    """One decoder layer. Row r reads the embedding of token r + 1 and the model's states after token r, and guesses token r + 2."""
 
     def __init__(self, width: int, n_heads: int, n_kv_heads: int, head_dim: int, ffn_dim: int, eps: float, theta: float):
         super().__init__()
@@ -38,22 +38,23 @@ class Eagle3(nn.Module):
         self.norm = RMSNorm(width, eps)
 
     def parts(self, embedded: torch.Tensor, hidden: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries, keys and values [batch, heads, time, dim]; all have a head for each query."""
+        """Returns queries, keys and values [batch, heads, time, dim]; keys and values are
+        repeated, one head for each query head."""
         x = torch.cat([self.input_layernorm(embedded), self.hidden_norm(hidden)], -1)
         q, k, v = (p(x).float().unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
         shared = self.n_heads // self.n_kv_heads
         return turn(q, self.theta), turn(k, self.theta).repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
 
     def forward(self, embedded: torch.Tensor, features: torch.Tensor, depth: int) -> list[torch.Tensor]:
-        """The guesses' hidden states [batch, time, width] at each depth: at depth s, row r reads the head's own output of row r - 1 instead
-        of the model's states, as in a chain of drafts that began s rows earlier. The first s rows mean nothing."""
+        """Returns the guesses' hidden states [batch, time, width] for each depth. At depth s, row r reads the head's own output of row
+        r - 1 instead of the model's states, as in a chain of drafts that began s rows earlier. The first s rows are meaningless."""
         time = embedded.shape[1]
         hidden, keys, values, results = self.fc(features), [], [], []
         for s in range(depth):
             q, k, v = self.parts(embedded, hidden)
             keys.append(k)
             values.append(v)
-            # Rows before the chain have keys of depth 0; the row i places into the chain has a key of depth i.
+            # Rows before the chain have keys of depth 0; the row at place i of the chain has a key of depth i.
             seen = torch.ones(time, time, dtype=torch.bool).tril(-s)
             scores = [(q @ keys[0].transpose(-1, -2)).masked_fill(~seen, -1e9)]
             moved = [(F.pad(keys[i], (0, 0, s - i, 0))[..., :time, :], F.pad(values[i], (0, 0, s - i, 0))[..., :time, :]) for i in range(1, s + 1)]
@@ -70,7 +71,7 @@ class Eagle3(nn.Module):
         return results
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The weights under the names of published folders."""
+        """Returns the weights under the names that published folders use."""
         inside = {"q_proj": "self_attn.", "k_proj": "self_attn.", "v_proj": "self_attn.", "o_proj": "self_attn.",
                   "gate_proj": "mlp.", "up_proj": "mlp.", "down_proj": "mlp."}
         outside = ("fc", "norm")
@@ -79,7 +80,8 @@ class Eagle3(nn.Module):
 
 
 class Medusa(nn.Module):
-    """Head i guesses the token i + 2 places behind a row, by residual blocks behind the final norm; the model's output matrix follows."""
+    """Head i guesses the token i + 2 places after a row, by residual blocks on the output of the final norm; the model's output matrix
+    follows."""
 
     def __init__(self, width: int, n_heads: int, n_blocks: int):
         super().__init__()

@@ -3,9 +3,9 @@
 
     encode_text.py --text build/train/text.jsonl --tokenizer build/train/tokenizer.json
 
-Each document begins with <|endoftext|>.  A token that touches a quiet span of its
-document (see make_text.py) carries the high bit: it is read but not learnt.  The last
-documents go to a file of their own, for measuring.
+Each document begins with <|endoftext|>. A token that touches a quiet span of its document
+(see make_text.py) has the high bit set: the model reads the token but does not learn it.
+The last documents go to a file of their own, for measurements.
 """
 from __future__ import annotations
 

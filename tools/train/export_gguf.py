@@ -4,9 +4,9 @@
     export_gguf.py --checkpoint build/train/default.pt --out models/tessera-stories.gguf \\
         --greedy models/tessera-stories.greedy.json
 
-Matrices are Q8_0 (or F32 with --type f32), norms F32.  The head is tied, so there is no
-output.weight.  --greedy also writes what PyTorch computes in float32 from the very
-numbers of the file, quantised and read back: an answer to hold an engine against.
+Matrices are Q8_0 (or F32 with --type f32), norms F32. The head is tied, so there is no
+output.weight. --greedy also writes the text that PyTorch computes in float32 from the
+numbers of the file (quantised and read back), as a reference for an engine.
 """
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def write(path: str, name: str, cfg: Config, weights: dict, tokenizer: str, kind
     out.add_file_type(gguf.LlamaFileType.MOSTLY_Q8_0 if kind == "q8_0" else gguf.LlamaFileType.ALL_F32)
     out.add_quantization_version(gguf.GGML_QUANT_VERSION)
     add_tokenizer(out, tokenizer, cfg.vocab_size)
-    # The model's parameters carry the file's names already.
+    # The model's parameters already have the names of the file.
     for key, w in weights.items():
         data = w.detach().float().cpu().numpy()
         if data.ndim == 2 and kind == "q8_0":
@@ -79,7 +79,7 @@ def write(path: str, name: str, cfg: Config, weights: dict, tokenizer: str, kind
 
 
 def read_back(path: str, cfg: Config) -> Llama:
-    """A float32 model of the file's own numbers."""
+    """Returns a float32 model with the numbers of the file."""
     model = Llama(cfg).eval()
     state = {t.name: torch.from_numpy(np.array(gguf.quants.dequantize(t.data, t.tensor_type), dtype=np.float32))
              for t in gguf.GGUFReader(path).tensors}
@@ -89,7 +89,7 @@ def read_back(path: str, cfg: Config) -> Llama:
 
 @torch.no_grad()
 def greedy(model: Llama, n: int) -> dict:
-    # Without a KV cache: each step computes the whole sequence, which is the simplest arithmetic.
+    # Uses no KV cache: each step computes the whole sequence, which is the simplest arithmetic.
     ids, first = [END_OF_TEXT_ID], None
     margin = float("inf")
     for _ in range(n):
@@ -100,7 +100,7 @@ def greedy(model: Llama, n: int) -> dict:
         margin = min(margin, (top[0] - top[1]).item())
         ids.append(int(logits.argmax()))
     return {"prompt_ids": ids[:1], "greedy_ids": ids[1:],
-            # If two tokens are this close, another order of summing may choose the other one.
+            # If two tokens are as close as this margin, another order of summing may choose the other token.
             "smallest_margin": round(margin, 6), "first_logits": [float(f"{x:.8g}") for x in first]}
 
 

@@ -1,4 +1,4 @@
-"""The other documents: sums, JSON records and little dialogues."""
+"""The documents that are not stories: sums, JSON records and short dialogues."""
 from __future__ import annotations
 
 import json

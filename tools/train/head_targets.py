@@ -1,4 +1,4 @@
-"""The models for which train_heads.py trains draft heads: the shipped story models (GGUF), and folders as hubs publish them."""
+"""The models for which train_heads.py trains draft heads: the shipped story models (GGUF), and model folders from hubs."""
 from __future__ import annotations
 
 from random import Random
@@ -13,7 +13,7 @@ from train_adapter import read_config, read_tokenizer
 
 
 class Target:
-    """A model that stays as it is. states() returns the inputs of the layers in `features`, the hidden states behind the final norm and the
+    """A model that is not changed. states() returns the inputs of the layers in `features`, the hidden states after the final norm, and the
     logits. (tessera computes the same states; PyTorch is used because the heads are trained there.)"""
 
     width: int
@@ -60,7 +60,7 @@ class StoryTarget(Target):
         return [inputs[layer].float() for layer in self.features], normed.float(), self.output(normed).float()
 
     def rows(self, seed: int, length: int):
-        """Endless rows of token ids: a document each, as make_text.py writes them."""
+        """Yields rows of token ids without end: one document a row, as make_text.py writes documents."""
         index = 0
         while True:
             yield [END_OF_TEXT_ID, *self.tokenizer.encode(document(seed, index)["text"]).ids, END_OF_TEXT_ID][:length]
@@ -104,7 +104,8 @@ class FolderTarget(Target):
         return [inputs[layer].float() for layer in self.features], normed.float(), self.output(normed).float()
 
     def rows(self, seed: int, length: int):
-        """Endless rows of token ids: pieces of the text. Seed 0 (for measuring) takes the last twentieth, the others the rest."""
+        """Yields rows of token ids without end: pieces of the text. Seed 0 (for measurements) reads the last twentieth, other
+        seeds the rest."""
         rng, cut = Random(seed), len(self.ids) * 19 // 20
         part = self.ids[cut:] if seed == 0 else self.ids[:cut]
         if len(part) <= length:

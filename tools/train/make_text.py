@@ -4,10 +4,10 @@
     make_text.py --documents 5 --show            # read some
     make_text.py --documents 120000 --out build/train/text.jsonl
 
-A line is {"kind": ..., "text": ..., "quiet": [[from, to], ...]}.  Quiet characters are
-read by the model but not learnt as something to write (see train.py): a document that
-is no story has its beginning quiet, so that a model that starts from nothing tells a
-story, while one that is given `{"name":` or `12 + 7 =` still goes on in kind.
+A line is {"kind": ..., "text": ..., "quiet": [[from, to], ...]}. The model reads quiet
+characters but does not learn to write them (see train.py). A document that is not a story
+has a quiet beginning. So a model that starts without a prompt tells a story, but after a
+prompt like `{"name":` or `12 + 7 =` it continues in kind.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHARES = {"story": 0.86, "sums": 0.05, "json": 0.04, "dialogue": 0.05}
 
 
 def document(seed: int, index: int) -> dict:
-    # A generator of its own for each document: any part can be made without the rest.
+    # Each document has its own generator, so any document can be made without the others.
     rng = Random(seed * 1_000_003 + index)
     kind = rng.choices(list(SHARES), weights=list(SHARES.values()))[0]
     if kind == "story":

@@ -72,7 +72,7 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
 
 
 def document_mask(ids: torch.Tensor, end_of_text: int = 0) -> torch.Tensor:
-    """[batch, 1, time, time]: a token sees what is before it in its own document only."""
+    """Returns a mask [batch, 1, time, time]: a token sees the tokens before it in its own document only."""
     document = (ids == end_of_text).cumsum(1)
     same = document[:, None, :, None] == document[:, None, None, :]
     return same & torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).tril()
@@ -110,7 +110,7 @@ class Block(nn.Module):
             cache["k"], cache["v"] = k, v
         group = cfg.n_heads // cfg.n_kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-        # With a cache, a call has either a whole prompt (a square, causal mask) or one token, which sees all keys.
+        # With a cache, a call computes either a whole prompt (a square, causal mask) or one token, which sees all keys.
         a = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None and t > 1)
         x = x + self.attn_output(a.transpose(1, 2).reshape(b, t, -1))
         h = self.ffn_norm(x)
@@ -131,12 +131,12 @@ class Llama(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        # Small outputs into the residual stream keep deep stacks calm at the start.
+        # Small initial outputs into the residual stream keep deep stacks stable at the start.
         for name, p in self.named_parameters():
             if p.dim() < 2:
                 continue
-            # The embedding has a large deviation, so that tokens differ clearly in the residual stream:
-            # with 0.02, names looked alike, and the model learnt late to copy them.
+            # The embedding has a large deviation, so that tokens differ clearly in the residual stream. With a deviation of 0.02,
+            # names looked alike, and the model learnt late to copy them.
             std = 0.1 if "token_embd" in name else p.shape[1] ** -0.5
             if "attn_output" in name or "ffn_down" in name:
                 std /= (2 * self.cfg.n_layers) ** 0.5

@@ -1,7 +1,7 @@
-"""Muon: momentum whose update is made orthogonal, for the matrices inside the blocks.
+"""Muon: momentum whose update is made orthogonal, for the matrices in the blocks.
 
-For so small a budget of tokens it learns markedly faster than AdamW, which still
-serves the embedding and the norms (Keller Jordan et al., 2024).
+With so few training tokens, Muon learns markedly faster than AdamW, which still trains
+the embedding and the norms (Keller Jordan et al., 2024).
 """
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def orthogonal(g: torch.Tensor, steps: int = 5) -> torch.Tensor:
-    """The nearest orthogonal matrix, roughly, by a quintic Newton-Schulz iteration."""
+    """Returns approximately the nearest orthogonal matrix, by a quintic Newton-Schulz iteration."""
     a, b, c = 3.4445, -4.7750, 2.0315
     x = g.bfloat16()
     tall = x.shape[0] > x.shape[1]

@@ -3,7 +3,7 @@
 
     pirate_text.py --stories 3    # read some
 
-The plots are those of the other stories. The places, things and openings are a pirate's, and so is the way in which everybody speaks.
+The plots are those of the other stories. Places, things and openings are a pirate's, and everybody speaks like a pirate.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SAID = ["growled", "roared", "said"]
 
 
 def use_pirate_words() -> None:
-    """Changes the words and openings of all stories that this process makes."""
+    """Changes the words and openings of all stories that this process makes from now on."""
     for name, values in WORDS.items():
         setattr(words, name, values)
     grammar.OPENINGS = OPENINGS
@@ -54,7 +54,7 @@ def replace_words(text: str, table: dict[str, str]) -> str:
 
 
 def speak(text: str, rng: Random) -> str:
-    """One piece of speech, without its quotation marks."""
+    """Changes one piece of speech, without its quotation marks, to a pirate's."""
     text = replace_words(text, SPOKEN)
     return (rng.choice(CRIES) if rng.random() < 0.6 and text[:1].isupper() else "") + text
 
@@ -62,7 +62,7 @@ def speak(text: str, rng: Random) -> str:
 def pirate_story(rng: Random) -> str:
     text = grammar.make_story(PLOTS, rng)[0]
     text = text.replace("an one-", "a one-")
-    parts = text.split('"')  # told, spoken, told ...
+    parts = text.split('"')  # alternately told and spoken text
     for i, part in enumerate(parts):
         if i % 2:
             parts[i] = speak(part, rng)

@@ -3,10 +3,11 @@
 
     spread_names.py --checkpoint build/train/default.pt --factor 4
 
-Names stand in the same places, so their embeddings stay close to each other, and what
-tells them apart drowns in the deeper blocks.  This stretches the differences between
-them and leaves their mean.  A run begun with model.py's present initial values does not
-need it; the shipped default model was begun with narrower ones (see README.md).
+Names occur in the same contexts, so their embeddings stay close to each other, and the
+deeper blocks can hardly tell them apart. The script enlarges the differences between the
+names' embeddings and keeps their mean. A run that began with model.py's present initial
+values does not need it; the shipped default model began with smaller ones (see
+README.md).
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small template language and the shape that every story has.
+"""A small template language, and the shape that all stories share.
 
 In a template `[a|b]` is a choice (choices may nest) and `{word}` is a value fixed for the
 whole story: {H} is the hero and {F} the friend, with pronouns {he} {him} {his} {He} {His}
@@ -28,7 +28,7 @@ def expand(text: str, slots: dict[str, str], rng: Random) -> str:
 
 
 def maybe(*options: str, chance: float = 0.5):
-    """A beat that a story may leave out."""
+    """Returns a beat that a story leaves out with probability 1 - chance."""
     return (chance, list(options))
 
 
@@ -112,7 +112,7 @@ def pick_kind(name: str, rng: Random) -> str:
 def make_slots(rng: Random, hero: str | None = None) -> dict[str, str]:
     known_hero, friend = rng.sample(words.NAMES, 2)
     slots = {"H": hero or known_hero, "F": friend}
-    # A made-up name still needs a gender; it takes that of the name it stands in for.
+    # A made-up name still needs a gender: the gender of the name that it replaces.
     slots.update(pronouns(known_hero))
     slots.update(pronouns(friend, "f"))
     slots["kind"], slots["fkind"] = pick_kind(known_hero, rng), pick_kind(friend, rng)
@@ -131,7 +131,8 @@ def make_slots(rng: Random, hero: str | None = None) -> dict[str, str]:
 
 
 def draw_plot_slots(plot: dict, slots: dict[str, str], rng: Random) -> None:
-    """A key such as "baby,mother" draws linked values from a list of tuples."""
+    """Draws the values of a plot's slots. A key such as "baby,mother" draws linked values
+    from a list of tuples."""
     for key, options in plot.get("slots", {}).items():
         value = rng.choice(options)
         names = key.split(",")
@@ -158,8 +159,8 @@ def run_beats(beats: list, slots: dict[str, str], rng: Random) -> list[str]:
 def join(parts: list[str], names: tuple[str, ...]) -> str:
     """Joins sentences into paragraphs.
 
-    A paragraph never begins with a name: a name is then always written with the same
-    token, the one that has a space before it, and that is far easier to learn.
+    A paragraph never begins with a name. So a name is always written with the same token,
+    the one that begins with a space, which is far easier to learn.
     """
     text = ""
     for i, part in enumerate(parts):
@@ -171,10 +172,11 @@ def join(parts: list[str], names: tuple[str, ...]) -> str:
 
 
 def make_story(plots: list[dict], rng: Random) -> tuple[str, list[list[int]]]:
-    """One story and its quiet spans: characters to read but not to learn to write.
+    """Returns one story and its quiet spans: characters to read but not to learn to write.
 
-    Quiet are a made-up name where it first occurs and a name that opens a story, so
-    that a model goes on well from such a prompt but does not begin so by itself.
+    Two kinds of names are quiet: a made-up name at its first place, and a name that opens
+    a story. So a model continues well after such a prompt but does not begin so by
+    itself.
     """
     hero = made_up_name(rng) if rng.random() < 0.06 else None
     slots = make_slots(rng, hero)
@@ -186,7 +188,7 @@ def make_story(plots: list[dict], rng: Random) -> tuple[str, list[list[int]]]:
     head.append(FRIENDS)
     endings = ENDINGS + OUTDOOR_ENDINGS if plot.get("outdoors") else ENDINGS
     opening = run_beats(head, slots, rng)
-    # An opening that tells the same thing twice is drawn again.
+    # Draws again if the opening tells the same thing twice.
     while any(" ".join(opening).count(slots[key]) > 1 for key in ("love", "home", "food")):
         opening = run_beats(head, slots, rng)
     parts = opening + run_beats([NEW_PARAGRAPH] + plot["beats"] + [endings], slots, rng)

@@ -1,4 +1,4 @@
-"""Plots, first part: each is a list of beats, and a beat a list of ways to say it."""
+"""Plots, first part. A plot is a list of beats; a beat is a list of alternative texts."""
 from story_grammar import NEW_PARAGRAPH as P, maybe
 
 LOST = {"outdoors": True, "slots": {

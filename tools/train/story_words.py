@@ -1,7 +1,7 @@
-"""Names and words the stories are made of.
+"""Names and words of the stories.
 
-Every given name is used for one gender only, so that a pronoun is never in doubt, and
-no name is an ordinary word of the stories, so that a name can be found by looking for it.
+Every first name is used for one gender only, so that a pronoun is never ambiguous. No
+name is an ordinary word of the stories, so that names can be found by searching for them.
 """
 
 GIRLS = """
@@ -24,7 +24,7 @@ Benno Conrad Diego Ernest Floyd Gilbert Homer Pip
 
 NAMES = GIRLS + BOYS
 
-# Syllables for made-up names: they teach a model to copy a name it has never met.
+# Syllables of made-up names, which teach a model to copy a name that it has never met.
 MADE_UP_HEAD = "Zor Bim Tal Pel Quil Mor Fen Dal Gri Lum Sna Vel Tib Rol Nim Kes Wob Jub Hin Cor".split()
 MADE_UP_TAIL = "bo lina da kin wick na lo ria mo rix pa zel by den tis sy ra fle gu min".split()
 

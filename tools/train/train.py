@@ -4,9 +4,10 @@
     train.py --preset default --minutes 50
     train.py --preset draft --minutes 10
 
-The learning rate follows a cosine over the time budget (or over --steps, if given, and
-whichever ends first).  A checkpoint with the optimisers is written every two minutes,
-under a temporary name first, and a second call goes on from it, budget included.
+The learning rate follows a cosine over the time budget (or over --steps if given;
+whichever ends first). A checkpoint with the optimisers is written every two minutes,
+under a temporary name first. A second call continues from the checkpoint, with the rest
+of the budget.
 """
 from __future__ import annotations
 
@@ -61,10 +62,11 @@ def name_ids(path: str) -> list[int]:
 
 
 def loss_for_training(net, ids, targets, device: str, bf16: bool, names: torch.Tensor, weight: float):
-    """The loss, and once more for the names: given that a name comes, which one?
+    """Returns the loss, with an additional loss on names: given that a name comes, which one?
 
-    Names are a twentieth of the tokens but the thing a reader would miss first.  Asking
-    only among the names leaves the choice between a name and a pronoun undisturbed.
+    Names are a twentieth of the tokens, but a reader misses them first. The additional
+    loss compares only names with each other, so it leaves the choice between a name and a
+    pronoun undisturbed.
     """
     with torch.autocast(device, dtype=torch.bfloat16, enabled=bf16):
         logits = net(ids, mask=document_mask(ids))
@@ -77,7 +79,7 @@ def loss_for_training(net, ids, targets, device: str, bf16: bool, names: torch.T
 
 @torch.no_grad()
 def measure(net, rows: Rows, device: str, bf16: bool, batch: int, n_batches: int = 8) -> float:
-    """The mean loss over fixed rows, so that two measurements can be compared."""
+    """Returns the mean loss over fixed rows, so that two measurements can be compared."""
     at = np.random.default_rng(0).choice(rows.starts, size=(n_batches, batch))
     return sum(loss_of(net, *rows.batch(a, device), device, bf16).item() for a in at) / n_batches
 
@@ -93,7 +95,7 @@ def save(path: str, **state) -> None:
 
 
 def share(params: list, extra: list[float], world: int) -> list[float]:
-    """Averages gradients, and some plain numbers with them, over all processes."""
+    """Averages the gradients over all processes, and some numbers with them. Returns the averaged numbers."""
     if world == 1:
         return extra
     flat = torch.cat([p.grad.flatten() for p in params] + [torch.tensor(extra, dtype=torch.float32)])
@@ -172,7 +174,7 @@ def run(rank: int, args: argparse.Namespace, meet: str) -> None:
 
     train, val = (Rows(os.path.join(args.data, n + ".bin"), cfg.context) for n in ("train", "val"))
     say(f"{args.preset}: {model.n_params():,} parameters, {device}, {len(train.data) / 1e6:.1f} M tokens of text")
-    # Shuffled anew for each pass; the step picks the place, so that a resumed run sees new rows.
+    # Shuffled anew for each pass over the data. The step chooses the place, so that a resumed run sees new rows.
     order_of, order = -1, None
     per_pass = len(train.starts) // args.batch
     saved = printed = time.time()
@@ -199,7 +201,8 @@ def run(rank: int, args: argparse.Namespace, meet: str) -> None:
             opt.param_groups[0]["lr"] = lr * factor
         loss, plain, among = loss_for_training(net, ids, targets, device, args.bf16, names, args.name_weight)
         loss.backward()
-        # The elapsed time is averaged over the processes too, so that all have the same schedule and stop together.
+        # The elapsed time is averaged over the processes too, so that all processes have the same schedule and stop
+        # together.
         elapsed, mean, which = share(params, [before + time.time() - began, plain.item(), among.item()], world)
         torch.nn.utils.clip_grad_norm_(others, 1.0)
         for opt in optimisers:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains an adapter (LoRA: Hu et al. 2021) for the default model: its stories are then told by pirates.
+"""Trains an adapter (LoRA: Hu et al. 2021) for the default model. With the adapter, pirates tell the model's stories.
 
     train_adapter.py --greedy models/tessera-stories-pirate.greedy.json
-    train_adapter.py --show 3    # stories without the adapter, and the same seeds with it; trains nothing
+    train_adapter.py --show 3    # trains nothing; prints stories without the adapter, and the same seeds with it
 
-The model's weights are those of its GGUF file, and stay as they are. Each matrix W of a block gets two small ones, and W x becomes
-W x + alpha / rank * B (A x). The adapter is written as a GGUF file in llama.cpp's layout, in F16. --greedy is that of export_gguf.py, with the
-numbers of both files.
+The model's weights come from its GGUF file and are not changed. Each matrix W of a block gets two small matrices, and W x becomes
+W x + alpha / rank * B (A x). The adapter is written as a GGUF file in llama.cpp's layout, in F16. --greedy has the same meaning as in
+export_gguf.py, with the numbers of both files.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from export_gguf import END_OF_TEXT_ID, greedy, read_back
 from model import Config, Llama
 from pirate_text import pirate_story, use_pirate_words
 
-ROW = 384  # tokens of a story that are learnt
+ROW = 384  # tokens of a story that the adapter learns
 IGNORED = -100
 
 
@@ -45,7 +45,7 @@ class Adapted(nn.Module):
 
 
 def adapt(model: Llama, rank: int, alpha: float) -> dict[str, Adapted]:
-    """Puts an Adapted in front of each matrix of the blocks; returns them under the names of the file's tensors."""
+    """Replaces each matrix of the blocks by an Adapted with that matrix. Returns them under the tensors' names in the file."""
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     adapted = {}
@@ -97,7 +97,7 @@ def write_adapter(path: str, adapted: dict[str, Adapted], alpha: float) -> None:
 
 
 def load_adapter(path: str, model: Llama) -> dict[str, Adapted]:
-    """Adapts a model with the numbers of a file."""
+    """Adapts a model with the adapter of a file."""
     reader = gguf.GGUFReader(path)
     tensors = {tensor.name: torch.from_numpy(np.array(tensor.data, dtype=np.float32)) for tensor in reader.tensors}
     adapted = adapt(model, next(iter(tensors.values())).shape[0], reader.get_field(gguf.Keys.Adapter.LORA_ALPHA).contents())
@@ -109,7 +109,7 @@ def load_adapter(path: str, model: Llama) -> dict[str, Adapted]:
 
 
 def batch(stories: list[str], tokenizer: Tokenizer) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and targets [stories, ROW]: a story a row."""
+    """Returns ids and targets [stories, ROW], with one story a row."""
     ids, targets = torch.zeros(len(stories), ROW, dtype=torch.long), torch.full((len(stories), ROW), IGNORED)
     for row, encoding in enumerate(tokenizer.encode_batch(stories)):
         tokens = torch.tensor([END_OF_TEXT_ID, *encoding.ids, END_OF_TEXT_ID])[:ROW + 1]

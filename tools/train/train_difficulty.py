@@ -3,10 +3,10 @@
 
     train_difficulty.py --embed build/release/bin/tessera-embed --model ~/.cache/tessera-models/all-MiniLM-L6-v2
 
-The questions are made up here from patterns: easy ones ask for a fact, a definition, a word or small talk; difficult ones ask
-to compute in steps, to prove, to write or mend code, to compare, to plan. tessera-embed turns them into vectors, on which a logistic
-regression is trained by gradient descent. A fifth of the patterns is held out: the script prints how many of their questions are told
-apart. The same seed gives the same file. With --questions FILE, lines "easy<TAB>text" and "difficult<TAB>text" of your own are added.
+The questions are made here from patterns. Easy ones ask for a fact, a definition, a word or small talk; difficult ones ask to compute
+in steps, to prove, to write or mend code, to compare, to plan. tessera-embed turns the questions into vectors, and gradient descent
+trains a logistic regression on them. A fifth of the patterns is held out: the script prints the share of their questions that the
+classifier gets right. The same seed gives the same file. --questions FILE adds lines "easy<TAB>text" and "difficult<TAB>text" of your own.
 """
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ DIFFICULT = [
 
 
 def questions(seed: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """Returns the questions to train on and those of held-out patterns, each with 1 for difficult."""
+    """Returns two lists of (question, label): for training, and from held-out patterns. The label is
+    1 for difficult, 0 for easy."""
     rng = random.Random(seed)
     train, test = [], []
     for patterns, label in ((EASY, 0), (DIFFICULT, 1)):

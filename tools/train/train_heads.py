@@ -5,9 +5,10 @@
     train_heads.py medusa --out models/tessera-stories-medusa
     train_heads.py eagle  --model SmolLM2-135M --text text.txt --out smol-eagle
 
-The model's weights stay as they are. It is a shipped story model (GGUF), for which the scripts write the text themselves, or a folder as
-hubs publish them, with a text of yours. The heads learn the model's probabilities on that text, not the text itself: as drafts count only
-tokens that the model writes. --out is a folder of safetensors (F16), or for EAGLE a GGUF file (Q8_0) as llama.cpp's converter writes it.
+The model's weights are not changed. The model is a shipped story model (GGUF), for which the scripts make the text themselves, or a model
+folder from a hub, with a text of yours. The heads learn the model's probabilities on that text, not the text itself, because only tokens
+that the model writes count as right drafts. --out is a folder of safetensors (F16), or for EAGLE a GGUF file (Q8_0) in the form of
+llama.cpp's converter.
 """
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from head_targets import Target, open_target
 
 
 def guesses_of(head, target: Target, ids: torch.Tensor, guesses: int) -> list[tuple[torch.Tensor, torch.Tensor, int]]:
-    """For each guess of a chain: the head's logits, the model's logits that it should equal, and the first row that counts."""
+    """Returns for each guess of a chain: the head's logits, the model's logits that they should equal, and the first row that
+    counts."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
         features, normed, logits = target.states(ids)
         if isinstance(head, Eagle3):
@@ -39,12 +41,12 @@ def guesses_of(head, target: Target, ids: torch.Tensor, guesses: int) -> list[tu
 
 
 def losses(head, target: Target, ids: torch.Tensor, lengths: torch.Tensor, guesses: int) -> list[tuple[torch.Tensor, float, float]]:
-    """For each guess: its loss, the share of rows whose likeliest token is the model's, and the overlap of both distributions, which is how
-    often a draft is right at best when tokens are drawn."""
+    """Returns for each guess: its loss, the share of rows whose likeliest token is the model's, and the overlap of both distributions. The
+    overlap is the best possible share of right drafts when tokens are drawn."""
     results = []
     for drafted, wanted, first in guesses_of(head, target, ids, guesses):
         time_ = wanted.shape[1]
-        # Row r of `wanted` is the token at ids.shape[1] - time_ + r; it must not be padding.
+        # Row r of `wanted` belongs to the token at ids.shape[1] - time_ + r, which must not be padding.
         at = torch.arange(time_)
         counts = ((at + ids.shape[1] - time_ < lengths[:, None]) & (at >= first)).flatten()
         drafted, wanted = drafted.flatten(0, 1)[counts], wanted.flatten(0, 1)[counts]
@@ -102,7 +104,7 @@ def train(head, target: Target, args: argparse.Namespace) -> None:
 
 def config_of(head, target: Target, args: argparse.Namespace) -> dict:
     if isinstance(head, Medusa):
-        # original_lm_head: the heads have no output matrix of their own (as vLLM calls it).
+        # original_lm_head (vLLM's name): the heads have no output matrix of their own.
         return {"medusa_num_heads": args.guesses, "medusa_num_layers": args.blocks, "hidden_size": target.width,
                 "vocab_size": target.vocab_size, "original_lm_head": True}
     return {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "hidden_act": "silu", "hidden_size": target.width,
@@ -127,7 +129,7 @@ GGUF_NAMES = {"fc": "fc", "norm": "output_norm", "input_layernorm": "blk.0.attn_
 
 
 def in_pairs(values: np.ndarray, heads: int, back: bool = False) -> np.ndarray:
-    """Rows of queries or keys whose pairs are the halves of a head, in the order in which a pair's rows are neighbours; `back`: the other way."""
+    """Reorders rows of queries or keys: from pairs that are the halves of a head to pairs of neighbouring rows; `back`: the other way."""
     split = (heads, -1, 2) if back else (heads, 2, values.shape[0] // heads // 2)
     return np.ascontiguousarray(values.reshape(*split, values.shape[-1]).swapaxes(1, 2).reshape(values.shape))
 
@@ -154,7 +156,7 @@ def write_gguf(path: str, config: dict, tensors: dict[str, torch.Tensor], name: 
     q8 = gguf.GGMLQuantizationType.Q8_0
     for key, tensor in tensors.items():
         stem, values = key.split(".")[-2], tensor.numpy()
-        if stem in ("q_proj", "k_proj"):  # the pairs of a head's elements become neighbours
+        if stem in ("q_proj", "k_proj"):  # makes neighbours of the two elements of a pair
             values = in_pairs(values, config["num_attention_heads" if stem == "q_proj" else "num_key_value_heads"])
         if values.ndim == 2:
             out.add_tensor(f"{GGUF_NAMES[stem]}.weight", gguf.quants.quantize(values, q8), raw_dtype=q8)
@@ -168,7 +170,7 @@ def write_gguf(path: str, config: dict, tensors: dict[str, torch.Tensor], name: 
 
 
 def load(head, path: str) -> None:
-    """Gives the head the numbers of a file that this script wrote."""
+    """Loads into the head the numbers of a file that this script wrote."""
     if path.endswith(".gguf"):
         own = {tensor.name: np.array(gguf.quants.dequantize(tensor.data, tensor.tensor_type), dtype=np.float32) for tensor in gguf.GGUFReader(path).tensors}
         tensors = {}

@@ -3,9 +3,9 @@
 
     train_tokenizer.py --text build/train/text.jsonl --out build/train/tokenizer.json
 
-Token 0, <|endoftext|>, both begins a document and ends it.  All 256 bytes have a token,
-so any text can be written.  Every name gets a token of its own (with its leading space):
-keeping a hero's name through a story is then a matter of copying one token.
+Token 0, <|endoftext|>, begins a document and ends it. Each of the 256 bytes has a token,
+so any text can be written. Every name gets a token of its own (with its leading space),
+so keeping a hero's name through a story only needs copying one token.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def texts(path: str, limit: int):
             if i >= limit:
                 break
             yield json.loads(line)["text"]
-    # Repeats the names, so that also a rare name occurs often enough to get a token of its own.
+    # Repeats the names, so that rare names also occur often enough to get tokens of their own.
     for _ in range(NAME_WEIGHT // 100):
         yield (" " + " ".join(words.NAMES)) * 100
 

@@ -11,7 +11,7 @@
 namespace tessera::bench {
 
 struct Cost {
-  double bytes = 0;  // bytes of weights (in the file's formats) and of keys and values that are read; the embedding table does not count
+  double bytes = 0;  // bytes read: weights (in the file's formats), keys and values; the embedding table does not count
   double flop = 0;   // floating-point operations of matrix products and attention
 };
 

@@ -1,5 +1,5 @@
-// The two limits of a machine that a roofline shows: how fast it reads memory, and how fast it multiplies matrices. They are measured by
-// kernels that do nothing else, or given on the command line.
+// The two limits of a machine that a roofline shows: how fast it reads memory, and how fast it multiplies matrices. They come from kernels
+// that only read or multiply, or from the command line.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Limits {
   double matrix = 0;          // floating-point operations a second, in bf16 if the processor has it; 0: not known
 };
 
-// A way to read memory. run() reads all of the bytes, and returns a number made of them, so that the compiler does not leave the reads out.
+// A way to read memory. run() reads all of the bytes, and returns a number made of them, so that the compiler does not remove the reads.
 struct ReadKernel {
   std::string_view name;
   std::uint64_t (*run)(const std::byte* bytes, std::size_t count) noexcept;  // bytes: aligned to 64; count: a multiple of 64 KiB
@@ -39,8 +39,8 @@ struct MatrixKernel {
 // done.
 [[nodiscard]] double time_together(std::size_t threads, const std::function<void(std::size_t)>& task);
 
-// The machine that computes. Its limits are measured again and again, because they change while other programs run, and a result must be
-// compared with the limits at about the same time.
+// The machine that computes. Its limits are measured again and again, because they change while other programs run: a result is compared
+// with limits of about the same time.
 class Machine {
  public:
   Machine() = default;
@@ -58,7 +58,7 @@ class Machine {
 // This machine's processor; its limits are measured.
 class Processor final : public Machine {
  public:
-  // Makes a buffer for reading: of `buffer_bytes`, or of a quarter of the free memory if that is less.
+  // Makes a buffer for reading, of `buffer_bytes` bytes, or of a quarter of the free memory if that is smaller.
   Processor(std::size_t threads, std::uint64_t buffer_bytes);
   ~Processor() override;
 

@@ -114,7 +114,8 @@ __attribute__((target("amx-tile,amx-bf16"))) float run_amx(std::uint64_t rounds)
   return out[0];
 }
 
-// Returns whether AMX can be used. Linux lets a process use tiles only after a request (Documentation/arch/x86/xstate.rst), made here.
+// Returns whether AMX can be used. Linux lets a process use tiles only after a request (Documentation/arch/x86/xstate.rst), which this
+// function makes.
 bool has_amx() noexcept {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -30,7 +30,7 @@ enum class Test { prefill, decode, batch, depth };
 }
 
 // One run of a test. If other programs use the machine too, its bandwidth and clock rate change within seconds. So each run is compared
-// with the machine's limits right before and right after the run; of the two, the higher ones are taken.
+// with the machine's limits measured right before and right after the run, and the higher of the two count.
 struct Run {
   double rate = 0;  // tokens a second
   Limits limits;    // the limits to compare with; they may be unknown

@@ -10,8 +10,8 @@ namespace {
 
 using CacheLine = std::uint64_t __attribute__((vector_size(64), may_alias));
 
-// Reads all bytes, four cache lines a round, each into its own accumulator. `Ahead`: how many bytes in front of the reads it prefetches; 0:
-// it leaves prefetching to the hardware. `Locality`: argument of __builtin_prefetch: 3 is the first-level cache, 2 the second.
+// Reads all bytes, four cache lines a round, each into its own accumulator. `Ahead`: how many bytes beyond its reads it prefetches; 0:
+// leaves prefetching to the hardware. `Locality`: argument of __builtin_prefetch: 3 is the first-level cache, 2 the second.
 template <std::size_t Ahead, int Locality>
 [[gnu::always_inline]] inline std::uint64_t read(const std::byte* bytes, std::size_t count) noexcept {
   constexpr std::size_t kLines = 4, kRound = kLines * sizeof(CacheLine);
@@ -30,8 +30,8 @@ template <std::size_t Ahead, int Locality>
   return result;
 }
 
-// The same kernels for processors with vectors of 64 bytes (AVX-512). They need fewer instructions for a line, so that more reads are under
-// way at a time.
+// The same kernels for processors with vectors of 64 bytes (AVX-512). These need fewer instructions for a cache line, so that more reads
+// are in flight at a time.
 #if defined(__x86_64__)
 #define TESSERA_BENCH_WIDE __attribute__((target("avx512f")))
 bool has_wide() noexcept { return __builtin_cpu_supports("avx512f"); }

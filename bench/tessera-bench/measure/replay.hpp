@@ -22,10 +22,10 @@ struct ReplayOptions {
 // Called after each step with the number of requests that have ended.
 using ReplayProgress = std::function<void(std::size_t ended)>;
 
-// Serves the trace and returns its figures. Prompts are made up: equal blocks of the trace get equal tokens, all other tokens differ.
-// Every request draws as many tokens as the trace says. The engine's prefix index is emptied first. Times count from a request's arrival in
-// the trace, even if a step delays its submission. A request that does not fit the engine is refused. Throws Interrupted after Ctrl-C, and
-// Failure if a request fails.
+// Serves the trace and returns its figures. Prompts are made up: equal blocks of the trace get equal tokens, all other tokens differ. Every
+// request draws exactly the number of tokens that the trace says. The engine's prefix index is emptied first. Times count from a request's
+// arrival in the trace, even if a step delays its submission. A request that does not fit the engine is refused. Throws Interrupted after
+// Ctrl-C, and Failure if a request fails.
 [[nodiscard]] tool::ServingFigures replay(const Engine& engine, const tool::Trace& trace, const ReplayOptions& options,
                                           const ReplayProgress& progress);
 

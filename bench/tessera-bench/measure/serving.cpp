@@ -47,7 +47,7 @@ void serve_trace(const Options& options) {
   sized.trace_context = context_of(trace);
   const auto model = open_model(sized);
   plot.check_against(options.model);
-  // Requests that are longer than the model's own context are refused, as by a server.
+  // As in a server, requests longer than the model's own context are refused.
   const Plan plan = value(Engine::plan(*model, {.tokenizer = TokenizerUse::none}));
   sized.trace_context = std::min(sized.trace_context, plan.context);
   const Engine engine = load_engine(*model, sized, status);

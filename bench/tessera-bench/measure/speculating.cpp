@@ -84,7 +84,7 @@ struct DraftTime {
 };
 
 // A drafter with a given acceptance a: it knows the sequence, and drafts a wrong token with probability 1 - a, at the same positions in
-// each run. If there is a `maker` (a real drafter), it drafts first: its time is counted, and its drafts are replaced.
+// each run. If there is a `maker` (a real drafter), `maker` drafts first: its time is counted, and its drafts are replaced.
 class FixedRate final : public Drafter {
  public:
   FixedRate(std::shared_ptr<const std::vector<Token>> sequence, double acceptance, std::shared_ptr<const Drafter> maker, DraftTime& spent)
@@ -184,7 +184,7 @@ struct Line {
   std::uint64_t drafted = 0, accepted = 0;
 };
 
-// Returns the line of the number of drafts, at least 1, with the highest estimated speedup.
+// Returns the line with the highest estimated speedup among all numbers of drafts from 1 on.
 Line best_of(std::uint32_t batch, double acceptance, double draft_seconds, std::span<const double> steps) {
   std::optional<Line> best;
   for (std::uint32_t k = 1; k < steps.size(); ++k) {

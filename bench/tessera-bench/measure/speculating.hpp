@@ -12,9 +12,9 @@ struct Options;
 struct SpeculateTest {
   bool wanted = false;
   std::uint32_t most = 8;                        // the most drafts of a step
-  std::vector<double> acceptance = {0.5, 0.8};   // probabilities that a draft is right, each of which is tried
+  std::vector<double> acceptance = {0.5, 0.8};   // probabilities that a draft is right; the test runs once for each
   double draft_ms = 0.0;                         // milliseconds to make one draft
-  bool mtp = false;                              // true: the model's MTP head makes drafts, and the time of that is measured
+  bool mtp = false;                              // true: the model's MTP head makes drafts, and its time is measured
 };
 
 void measure_speculation(const Options& options);

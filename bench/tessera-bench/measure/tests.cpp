@@ -89,7 +89,7 @@ Limits Tests::limits_around() {
   return most;
 }
 
-// Measures `once` as often as --repeat says, with `prepare` before each run, and passes the result on. `tokens`: tokens that one run
+// Measures `once` as many times as --repeat says, with `prepare` before each run, and passes the result on. `tokens`: tokens that one run
 // computes; `cost`: their cost.
 template <class Prepare, class Once>
 void Tests::measure(Measurement result, const Cost& cost, std::uint64_t tokens, const Prepare& prepare, const Once& once) {
@@ -149,7 +149,7 @@ void Tests::batch(std::uint32_t count, std::uint32_t steps) {
   std::vector<Session> sequences;
   sequences.push_back(session(depth + steps + 1));
   if (depth > 0) extend(sequences.front(), depth, fmt::format("batch of {}: the prompt", count));
-  // Copies have keys and values of their own, as sequences of different users have.
+  // Copies have their own keys and values, as sequences of different users have.
   while (sequences.size() < count) sequences.push_back(value(sequences.front().clone()));
   const auto rewind = [&] {
     for (Session& sequence : sequences) check(sequence.truncate(depth));
@@ -169,7 +169,7 @@ void Tests::batch(std::uint32_t count, std::uint32_t steps) {
   });
 }
 
-// Measures decoding at a depth. Keeps the sequence of the last call, and computes only the tokens that it lacks.
+// Measures decoding at a depth. Keeps the sequence of the last call, and computes only the tokens that are missing for this depth.
 void Tests::decode_at(std::uint32_t depth, std::uint32_t steps) {
   Measurement result;
   result.test = Test::depth;

@@ -63,7 +63,7 @@ Request parse_request(const std::string& line, const Options& options) {
     request.count = count_of(json, "n", 1, *test == Test::batch ? kMostSequences : context);
   }
 
-  Options alone = options;  // the options with this test alone, to find the context that it needs
+  Options alone = options;  // the options for only this test, to find the context that it needs
   alone.prefill = alone.batches = alone.depths = {};
   alone.decode = *test == Test::decode;
   alone.steps = request.steps;

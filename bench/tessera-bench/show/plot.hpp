@@ -1,5 +1,5 @@
-// Draws a roofline plot (Williams, Waterman, Patterson 2009): a dot for each result's operations a second, over its operations a byte, and
-// above the dots the limits ("roofs") that the machine's bandwidth and arithmetic set.
+// Draws a roofline plot (Williams, Waterman, Patterson 2009). Each result is a dot: operations a second over operations a byte. Lines above
+// the dots ("roofs") show the limits set by the machine's bandwidth and arithmetic.
 #pragma once
 
 #include <span>

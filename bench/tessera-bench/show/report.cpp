@@ -33,7 +33,7 @@ double best(std::span<const Limits> history, double Limits::*what) {
   return most;
 }
 
-// Returns a share as a percentage; "-" if the limit of which it is a share is not known.
+// Returns a share as a percentage, or "-" if the limit is not known.
 std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "-"; }
 Json json_percent(double share) { return std::isfinite(share) ? Json(100 * share) : Json(); }
 Json json_limit(double limit, double unit) { return limit > 0 ? Json(limit / unit) : Json(); }

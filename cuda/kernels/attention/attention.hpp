@@ -32,7 +32,7 @@ namespace tessera::cuda {
 inline constexpr std::uint32_t kAttentionThreads = 128;
 inline constexpr std::uint32_t kSegmentKeys = 512;
 // Head classes, with a kernel for each. A class is the most elements that a key may have. A value may have as many elements as a key, but
-// at most kMostValues. The last class is for latent attention (values in keys) alone, and so only for codecs without a scale.
+// at most kMostValues. The last class serves only latent attention (values in keys), and therefore only codecs without a scale.
 inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512, 576};
 inline constexpr std::uint32_t kMostValues = 512;
 [[nodiscard]] constexpr std::uint32_t value_class(std::uint32_t head_class) noexcept {
@@ -103,14 +103,15 @@ struct KeyRange {
   std::uint64_t begin, end;
 };
 
-// Returns the positions of the keys that a row at `position` sees, without global keys. A window of 0: no window. `ahead`: how many later keys
+// Returns the positions of the keys that a row at `position` sees, without global keys. `window` 0: no window. `ahead`: how many later keys
 // the row sees, up to `text_end`.
 [[nodiscard]] constexpr KeyRange visible_keys(std::uint64_t position, std::uint64_t window, std::uint32_t ahead = 0,
                                               std::uint64_t text_end = 0) noexcept {
   const std::uint64_t own = position + 1, end = ahead == 0 ? own : own + ahead < text_end ? own + ahead : text_end;
   return {window != 0 && position >= window ? position - window + 1 : 0, end};
 }
-// Returns the row's global keys in front of those keys: the first `globals` ones that the window does not reach.
+// Returns the global keys that the row sees in front of its `visible` keys: those of the first `globals` keys that the window does not
+// reach.
 [[nodiscard]] constexpr KeyRange global_keys(const KeyRange& visible, std::uint32_t globals) noexcept {
   return {0, visible.begin < globals ? visible.begin : globals};
 }
@@ -148,8 +149,8 @@ struct SoftmaxState {
   float l = 0.0f;
 };
 
-// The factors for merging a partial result (`part`) into the total: the new l and o are the total's times `keep`, plus the part's times
-// `take`. The factors bring both to the larger of the two maxima m.
+// The factors for merging a partial result (`part`) into the total: l = total l * keep + part l * take, and the same for o. The factors
+// scale both results to the larger of the two maxima m.
 struct Merge {
   float keep, take;
 
@@ -167,7 +168,7 @@ struct Merge {
   return merge;
 }
 
-// Merges a sink into the total, and returns the factor of o.
+// Merges a sink into the total, and returns the factor by which the caller multiplies o.
 [[nodiscard]] constexpr float join_sink(SoftmaxState& total, float sink) noexcept {
   const float m = sink > total.m ? sink : total.m;
   const float keep = math::inlined::exp(total.m - m);
@@ -179,7 +180,7 @@ struct Merge {
 // rows of queries or weights use different banks.
 struct AttentionShared {
   std::uint32_t query_stride, weight_stride;
-  std::uint32_t keys;     // the chunk's keys [key_dim][chunk]; after they are used, its values [chunk][value class] in the same memory
+  std::uint32_t keys;     // keys of the chunk [key_dim][chunk]; after their use, the chunk's values [chunk][value class] in the same memory
   std::uint32_t queries;  // [queries][query_stride]
   std::uint32_t weights;  // [queries][weight_stride]: scores, which p replaces
   std::uint32_t corr, keep, take, sum;  // [queries]: corr of the chunk; for the last merged segment keep, take and the total's l

@@ -1,6 +1,6 @@
-// The kernel of attention.hpp: a block goes through the chunks of its keys. Keys and values use one buffer in shared memory by turns. While
-// the block computes with a chunk's keys, its threads load the chunk's values into registers; while it computes with the values, they load
-// the next chunk's keys.
+// The kernel of attention.hpp: a thread block goes through the chunks of its keys. Keys and values take turns in one buffer of shared
+// memory. While the block computes with a chunk's keys, its threads load the chunk's values into registers; while it computes with the
+// values, they load the next chunk's keys.
 #pragma once
 
 #include "cuda/kernels/attention/attention.hpp"
@@ -51,7 +51,8 @@ class AttentionBlock {
     const std::uint64_t begin = max_of(tile_.begin, segments.first * kSegmentKeys);
     const std::uint64_t end = min_of(tile_.end, segments.last * kSegmentKeys);
     load_queries();
-    // Pass 0 attends to global keys, if the tile has some; pass 1 to the others. One loop, so that the code is there once.
+    // Pass 0 attends to global keys, if the tile has some; pass 1 to the other keys. Both are one loop, so that the compiled code exists
+    // once.
     const KeyRange own = visible_;
 #pragma unroll 1
     for (unsigned pass = tile_.globals == 0 ? 1 : 0; pass < 2; ++pass) {
@@ -64,7 +65,7 @@ class AttentionBlock {
   }
 
  private:
-  // Adds keys [begin, end) to the queries that see them.
+  // Adds keys [begin, end) to the results of the queries that see them.
   TESSERA_DEVICE void attend(std::uint64_t begin, std::uint64_t end) {
     const std::uint32_t sequence = args_.tables.row_sequence[tile_.row];
     const KvStream stream{args_.layer, args_.tables.pages + args_.tables.first_page[sequence], blockIdx.y, begin, end};
@@ -176,7 +177,7 @@ class AttentionBlock {
   TESSERA_DEVICE void weigh(std::uint64_t chunk, bool last) {
     const unsigned query = threadIdx.x / Shape::kLanes;
     const unsigned lane = threadIdx.x % Shape::kLanes;
-    if (query >= kQueries) return;  // true for all lanes of a warp or for none, so that the others can shuffle
+    if (query >= kQueries) return;  // true for all lanes of a warp or for none, so shuffles stay complete
     const auto in_chunk = [&](std::uint64_t position) {
       return static_cast<std::uint32_t>(min_of(max_of(position, chunk) - chunk, kKeys));
     };
@@ -251,8 +252,8 @@ class AttentionBlock {
   }
   [[nodiscard]] TESSERA_DEVICE static unsigned out_dim() { return threadIdx.x % Shape::kOutColumns * Shape::kOutDims; }
 
-  // o = o * corr + p V. In most chunks all queries see all keys. In the others a key is added only to the queries that see it. Adding it
-  // with p = 0 would not do: the value may be infinite or NaN.
+  // o = o * corr + p V. In most chunks all queries see all keys. In the other chunks, a key is added only to the queries that see the key.
+  // Adding a hidden key with p = 0 would be wrong, because its value may be infinite or NaN.
   TESSERA_DEVICE void add_values(std::uint64_t chunk, std::uint64_t end) {
     const float* values = shared_ + out_dim();
     const float* weights = shared_ + kShared.weights + out_query() * kShared.weight_stride;
@@ -337,7 +338,7 @@ class AttentionBlock {
         }
       }
       to += dim;
-      if (++head == args_.group) {  // the next query is of the next row: skips the query groups of the other KV heads
+      if (++head == args_.group) {  // the next query belongs to the next row: skips the query groups of the other KV heads
         head = 0;
         to += std::uint64_t{args_.layer.kv_heads - 1} * args_.group * dim;
       }
@@ -353,7 +354,7 @@ class AttentionBlock {
   const AttentionArgs& args_;
   const AttentionTile tile_;
   float* const shared_;
-  // The keys that this thread's query sees: the query whose softmax the thread computes. Empty if the thread has no query.
+  // The keys visible to the query whose softmax this thread computes. Empty if the thread has no query.
   KeyRange visible_ = {0, 0};
   SoftmaxState segment_, total_;
   // Weighted sums of the queries and dimensions that this thread adds up, for the segment and for all segments.

@@ -1,9 +1,9 @@
 // Arguments of the kernels that count votes: how much some rows of a step attend to each key (backend::RowVotes).
 //
-// Numerics of one voter and query head: a score is the one that attention computes. A weight is exp(score - maximum), times 1 / sum, where
-// the sum has 256 chains (visible key mod 256, ascending), added as 32 lanes (warp_sum) and then the eight warps, and the sink's
-// exponential last. A vote is weight^2 in units, rounded to the nearest integer; a weight that is NaN or over 1 votes 0. Votes of heads and
-// layers are added as integers.
+// Numerics of one voter and query head: the scores are those of attention. A weight is exp(score - maximum), times 1 / sum. The sum has 256
+// chains (visible key mod 256, ascending), which are added as 32 lanes (warp_sum), then as eight warps; the sink's exponential is added
+// last. A vote is weight^2 in units, rounded to the nearest integer. A weight that is NaN or over 1 votes 0. Votes of heads and layers are
+// added as integers.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct VoteArgs {
   std::uint32_t globals, heads, group;
   std::uint32_t stride;
   float scale, softcap;
-  float units;  // votes of a weight of 1
+  float units;  // the votes that a weight of 1 gives
   std::uint32_t padding;
 };
 

@@ -31,8 +31,8 @@ struct FewShape {
   // each form). Otherwise it loads one.
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
-  // chunk: how many values of a row are in shared memory at a time, a multiple of those that a step multiplies. staged: the groups of four
-  // values that a row's chunk takes there, with the unused ones (staged_four()).
+  // chunk: how many values of a row are in shared memory at a time, a multiple of the values that a step multiplies. staged: the groups of
+  // four values that a row's chunk takes in shared memory, with the unused ones (staged_four()).
   static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;
   static constexpr unsigned staged = chunk / 32 * 9;
 };
@@ -103,7 +103,7 @@ TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
   }
 }
 
-// Multiplies the rows of a tile by kLinearOutputs outputs a warp. Tile says which rows and outputs those are (RowTile, for example):
+// Multiplies the rows of a tile by kLinearOutputs outputs a warp. Tile (RowTile, for example) names the rows and the outputs:
 //   count                    rows of the tile, at most n_rows
 //   row(r)                   address of row r
 //   outputs                  outputs of the matrix
@@ -135,8 +135,8 @@ TESSERA_DEVICE void multiply_tile(const DeviceMatrix& weight, const Tile& tile, 
       }
     }
   };
-  // Copies the rows' values from `from` on to shared memory: a chunk of them or, at the end, those of the units that are left. Values
-  // behind the rows' end are zeros.
+  // Copies values of the rows to shared memory, from value `from` on: a whole chunk, or at the end the values of the remaining units.
+  // Values beyond the end of a row are zeros.
   const auto stage = [&](std::uint32_t from) {
     const std::uint32_t left = units * kUnit - from;
     const std::uint32_t fours = (left < Shape::chunk ? left : Shape::chunk) / 4;

@@ -1,9 +1,9 @@
 // Products with one of several matrices of the same shape, for experts and for heads: out = W_m x (+ bias), where each slot has its own
-// matrix m. The order of sums is linear_few.hpp's, so a slot's result depends on its own x alone. A product is multiplied by the
-// matrix's factor, if matrices have factors, before the bias is added.
+// matrix m. The order of sums is that of linear_few.hpp, so a slot's result depends only on its own x. If matrices have factors, the
+// product is multiplied by the factor of its matrix before the bias is added.
 //
 // Kernels linear_slots_<form>_r<R>, for tiles of up to R = 1 or 4 slots: grid.x: tiles; grid.y: outputs / (4 * warps), rounded up.
-//   experts   `tiles` and `slots` are deal_experts' lists (kernels/experts.hpp). Blocks behind the last tile do nothing.
+//   experts   `tiles` and `slots` are deal_experts' lists (kernels/experts.hpp). Blocks after the last tile do nothing.
 //   heads     `tiles` is nullptr. Slot row * matrices + m has matrix m; tile t has matrix t % matrices and R rows from t / matrices * R on.
 #pragma once
 
@@ -25,7 +25,7 @@ struct LinearSlotsArgs {
   float* out = nullptr;                    // [slots][outputs]
   std::uint32_t matrices = 1, outputs = 0;
   std::uint32_t n_rows = 0;   // heads: rows of the step
-  std::uint32_t sharing = 1;  // consecutive slots that have one row of x
+  std::uint32_t sharing = 1;  // number of consecutive slots that share one row of x
   std::uint32_t x_stride = 0;  // floats
   std::uint32_t padding = 0;
 };

@@ -1,4 +1,4 @@
-// The body of all linear_slots kernels: linear_few's, for the rows of a tile of slots.
+// The body of all linear_slots kernels. It is linear_few's body, for the rows of a tile of slots.
 #pragma once
 
 #include "cuda/kernels/products/linear_few_body.hpp"

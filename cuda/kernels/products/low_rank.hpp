@@ -2,7 +2,7 @@
 // t = scale * A x, for some rows of a step.
 //
 // Numerics: an element of A x has 32 fma chains (input mod 32, ascending from 0), which are added in the order of warp_sum(). An element of
-// B t is one fma chain over the rank, ascending from 0. The numbers of A and B become f32 first.
+// B t is one fma chain over the rank, ascending from 0. The numbers of A and B are converted to f32 first.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct LowRankDownArgs {
   std::uint32_t x_stride;
   float scale;
   LowRankNumber number;
-  std::uint32_t shares_a;  // not 0: all matrices of the weight have one A
+  std::uint32_t shares_a;  // not 0: all matrices of the weight share one A
   std::uint32_t padding;
 };
 inline constexpr unsigned kLowRankThreads = 256;

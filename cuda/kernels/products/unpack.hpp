@@ -18,7 +18,7 @@ struct UnpackRowsArgs {
   DeviceMatrix table;
   const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow
   float* out;                    // [n][out_stride]
-  float scale;                   // placed here, where it leaves no padding behind it
+  float scale;                   // placed here, where it leaves no padding after it
   std::uint32_t out_stride;      // floats
   UnpackStore store;
 };

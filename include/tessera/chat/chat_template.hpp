@@ -1,6 +1,6 @@
-// Chat templates make the prompt that the model reads from a conversation. A template is a Jinja program that came with the model.
-// It is evaluated as transformers does it (jinja2's ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks), by an evaluator
-// without I/O whose work, memory and output are bounded. docs/reference/chat-templates.md lists the supported parts of Jinja.
+// A chat template turns a conversation into the prompt that the model reads. The template is a Jinja program that comes with the model. The
+// library evaluates a template as transformers does (jinja2's ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks), without I/O, and
+// with limits on work, memory and output. docs/reference/chat-templates.md lists the supported parts of Jinja.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@
 
 namespace tessera {
 
-// The origin of rendered text. "<|im_start|>" in the template's own text becomes the control token of that name. In text that came from a
-// message, a tool or a template argument it stays letters, also if the template has changed or joined that text.
+// The origin of rendered text. "<|im_start|>" in the template's own text becomes the control token of that name. In text from a message, a
+// tool or a template argument, "<|im_start|>" stays letters, even if the template has changed or joined that text.
 enum class TextOrigin : std::uint8_t { from_template = 0, from_message = 1 };
 
 struct RenderedSpan {
@@ -33,9 +33,9 @@ struct RenderedText {
   std::vector<RenderedSpan> spans;  // no span is empty; neighbours differ in origin
   [[nodiscard]] std::string text() const;
 
-  // Returns the tokens of the spans. A control token's name becomes that token only if all of the name is template text; otherwise it
-  // is letters. The text between two control tokens is encoded as one text. So if no byte of a message belongs to a control token's
-  // name, the tokens are those of text() with Special::parse. Adds no BOS and no EOS, because templates write them.
+  // Returns the tokens of the spans. A control token's name becomes this token only if the whole name is template text; otherwise the name
+  // is encoded as letters. The text between two control tokens is encoded as one text. So if no byte of a message belongs to a control
+  // token's name, the result is equal to encoding text() with Special::parse. Adds no BOS and no EOS, because templates write them.
   // Errors: those of Tokenizer::encode().
   [[nodiscard]] Result<std::vector<Token>> encode(const Tokenizer& tokenizer) const noexcept;
 };
@@ -70,8 +70,7 @@ struct SpecialTexts {
   [[nodiscard]] static Result<SpecialTexts> from_settings(const Settings& settings) noexcept;
 };
 
-// A parsed template: an immutable handle whose copies share the parsed program. Threads: every function may be called from several at
-// once.
+// A parsed template: an immutable handle whose copies share the parsed program. Threads: several threads may call every function at once.
 //
 //   auto source = open_model("model.gguf");
 //   auto form = ChatTemplate::from_settings((*source)->settings());
@@ -84,8 +83,8 @@ class ChatTemplate {
   // Jinja that is not implemented; over_budget, a template of over 1 MiB or over 30,000 parts.
   [[nodiscard]] static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special = {}) noexcept;
 
-  // Parses a model's template with the special tokens of its vocabulary. `settings` come from ModelSource::settings(). With an engine, whose
-  // metadata() has no vocabulary, call chat_template_of(engine) (tessera/conversation/conversation.hpp) instead. `name` chooses
+  // Parses a model's template with the special tokens of its vocabulary. `settings` come from ModelSource::settings(). For an engine call
+  // chat_template_of(engine) (tessera/conversation/conversation.hpp) instead, because Engine::metadata() has no vocabulary. `name` chooses
   // one of several templates ("tool_use"); empty: the model's main one. Errors: not_found, the settings have no such template or no list of
   // tokens; those of parse().
   [[nodiscard]] static Result<ChatTemplate> from_settings(const Settings& settings, std::string_view name = {}) noexcept;
@@ -95,14 +94,14 @@ class ChatTemplate {
   [[nodiscard]] static Result<ChatTemplate> from_tokenizer_config(std::string_view json,
                                                                   std::string_view name = {}) noexcept;
 
-  // Returns the text that the model is to read. The template gets the messages as they are. Two exceptions: a tool call is given in the
-  // form that this template can print, if that is another one (content "" instead of null, arguments as JSON text instead of an object);
-  // and reasoning is given a second time, under the key that this template reads ("thinking", ...).
+  // Returns the text that the model is to read. The template gets the messages as they are, with two exceptions. A tool call is converted
+  // if the template can print only another form (content "" instead of null, arguments as JSON text instead of an object). Reasoning is
+  // passed a second time, under the key that the template reads ("thinking", ...).
   // Errors: invalid_argument, the template called raise_exception(), whose text is the message; over_budget, a limit is reached. The
   // place of an error is the template's line and construct.
   [[nodiscard]] Result<RenderedText> render(const ChatRequest& request, const RenderOptions& options = {}) const noexcept;
-  // Renders the template with these variables: an object of messages, tools, add_generation_prompt and all else that the template reads.
-  // bos_token, eos_token, pad_token and unk_token in the object replace those of special_texts().
+  // Renders the template with these variables: an object of messages, tools, add_generation_prompt and everything else that the template
+  // reads. bos_token, eos_token, pad_token and unk_token in the object replace the texts of special_texts().
   [[nodiscard]] Result<RenderedText> render(const Json& variables, const RenderOptions& options = {}) const noexcept;
 
   [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty

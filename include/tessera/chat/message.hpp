@@ -1,5 +1,5 @@
 // A conversation as hosts and the common HTTP APIs know it: messages with roles, tool calls and the tools' answers, reasoning, and the
-// tools on offer.
+// available tools.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-// A part of a message's content. Type "text" has a text. Other types ("image", "audio") mean what the template makes of them.
+// A part of a message's content. `text` is the content of type "text". The template decides what other types ("image", "audio") mean.
 struct ContentPart {
   std::string type = "text";
   std::string text{};
@@ -36,10 +36,10 @@ struct Message {
   std::string name{};          // name of the tool that answers, or of the speaker
   Json::Object extra{};        // further keys; a key with a name from above overrides that field
 
-  // Reads {"role": ..., "content": ...} as transformers and the HTTP APIs write it. Content that is a list of texts alone becomes one
-  // text. tool_calls of null or [] count as absent. A call's arguments may be JSON text: they are parsed, and "" becomes an empty object.
-  // Keys that no field above stands for are kept in `extra`, and so is a known key whose value its field cannot hold (content null, for
-  // example). Errors: invalid_argument: no object, no role, or arguments that are no object (the place names the call).
+  // Reads {"role": ..., "content": ...} as transformers and the HTTP APIs write it. Content that is a list of only texts becomes one text.
+  // tool_calls of null or [] count as absent. A call's arguments may be JSON text: they are parsed, and "" becomes an empty object. Keys
+  // without a field above are kept in `extra`. A known key is kept there too if its field cannot hold the value (content null, for
+  // example). Errors: invalid_argument, if `json` is no object or has no role, or if arguments are no object (the place names the call).
   [[nodiscard]] static Result<Message> from_json(const Json& json) noexcept;
   // Returns the message as templates read it. Empty fields are left out. Exception: empty content is "".
   [[nodiscard]] Json to_json() const;

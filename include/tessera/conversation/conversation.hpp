@@ -1,4 +1,5 @@
-// A conversation with a model: messages in, answers out. It has one session, whose tokens are kept equal to the rendered messages.
+// A conversation with a model: messages in, answers out. A Conversation has one session, and keeps the session's tokens equal to the
+// rendered messages.
 //
 //   auto talk = Conversation::create(engine, {.messages = {{.role = "user", .content = "Hi"}}});
 //   auto answer = talk->answer(sampler, {.max_tokens = 200});
@@ -7,9 +8,9 @@
 //   talk->request().messages.push_back({.role = "user", .content = "And then?"});
 //
 // The messages may be changed in any way between answers: request() is a plain value. The model always reads the template's text for
-// the messages as they are. The session keeps the tokens that this text begins with; its other tokens are truncated, and the rest of
-// the text is appended. So a new turn costs its own tokens, and an edited or dropped message costs the tokens behind it. The logits are
-// equal (==) to those of a new session that reads everything.
+// the messages as they are. The session keeps its first tokens as far as they are equal to this text; its other tokens are truncated, and
+// the rest of the text is appended. So a new turn costs only its own tokens, and an edited or removed message costs all tokens from that
+// message on. The logits are equal (==) to the logits of a new session that reads everything.
 //
 // Turns may run as requests of a scheduler: answer(scheduler, {...}). drop_old() and summarise_old() shorten a conversation that grows
 // too long.
@@ -71,7 +72,7 @@ struct AnswerOptions {
   std::vector<std::string> stop_strings{};  // texts that end the answer
   // Stretches of the output in which stop strings do not end the answer. nullopt: the reasoning. An empty StopFree: no stretches.
   std::optional<StopFree> stop_free{};
-  // Checked before every layer. A stopped answer ends like a finished one, with the text that there is.
+  // Checked before every layer. A stopped answer ends like a finished answer, with the text so far.
   std::stop_token stop{};
   std::function<bool(std::size_t done, std::size_t total)> progress{};  // while the prompt is read: see AppendOptions::progress
   SpeculateOptions speculate{};
@@ -95,9 +96,10 @@ struct Compaction {
   std::string summary{};                          // the text of summarise_old()
 };
 
-// The answer to the last message. At its end it becomes a message of the conversation. Exceptions: an answer that is destroyed before its
-// end, that an error ends, or that is stopped before its first text becomes no message. Until the answer has ended or is destroyed,
-// functions of the conversation that read or answer return invalid_state. The answer keeps alive what it needs of the conversation.
+// The answer to the last message. At its end the answer becomes a message of the conversation. Exceptions: an answer becomes no message if
+// it is destroyed before its end, if an error ends it, or if it is stopped before its first text. Until the answer has ended or is
+// destroyed, functions of the conversation that read or answer return invalid_state. The answer keeps alive what it needs of the
+// conversation.
 //
 //   auto answer = talk.answer(sampler);
 //   while (auto delta = answer->next()) std::fputs(delta->text.c_str(), stdout);
@@ -110,17 +112,18 @@ class Answer {
   ~Answer();
 
   // Returns the next piece of text, reasoning or a call. nullopt: the answer has ended; if an error ended it, status() has the error.
-  // Each call that begins has a call_end, unless an error ends the answer: if the answer ends within the call (max_tokens, a stop), its
+  // Each call that begins has a call_end, unless an error ends the answer. If the answer ends within a call (max_tokens, a stop), the
   // call_end is `broken`.
   [[nodiscard]] std::optional<OutputDelta> next() noexcept;
-  // Returns the error that ended the answer. Success: the answer goes on, has ended well, or was stopped. An error stays.
+  // Returns the error that ended the answer. Success: the answer goes on, has ended well, or was stopped. Later calls return the same
+  // error.
   [[nodiscard]] Status status() const noexcept;
 
   // Returns the reason for which the answer ended; none while it goes on.
   [[nodiscard]] FinishReason finish_reason() const noexcept;
   [[nodiscard]] Figures figures() const noexcept;
   [[nodiscard]] ReadSummary prompt() const noexcept;  // tokens of this answer's prompt, and how many of them were not computed again
-  // Returns everything so far. A call to which the model gave no id has one: "call00001", counted through the conversation.
+  // Returns the answer so far. A call without an id from the model gets one: "call00001", counted through the conversation.
   [[nodiscard]] Result<Message> message() const noexcept;
 
  private:
@@ -133,8 +136,8 @@ class Answer {
 // A movable handle, used by one thread at a time.
 class Conversation {
  public:
-  // Errors: those of the template and of the output format; unsupported: an engine without a tokenizer, or a session with a window
-  // (StreamOptions) or a budget of tokens; out_of_memory.
+  // Makes a conversation. Errors: those of the template and of the output format; unsupported, an engine without a tokenizer, or a session
+  // with a window (StreamOptions) or a token budget; out_of_memory.
   [[nodiscard]] static Result<Conversation> create(const Engine& engine, ChatRequest request = {},
                                                    ConversationOptions options = {}) noexcept;
   Conversation() noexcept;  // an empty handle (docs/headers.md)
@@ -150,47 +153,47 @@ class Conversation {
   // Returns the tokens that the model is to read for the request as it is. Errors: the template's; cache_full, the context is too small.
   [[nodiscard]] Result<std::vector<Token>> prompt() const noexcept;
 
-  // Brings the session in step with prompt(), without answering: session().logits() are then the logits after the prompt. Errors: those
-  // of prompt(); out_of_memory; cancelled; invalid_state, an Answer has not ended. After an error the session is as it was. Exception:
-  // a contiguous session has lost the tokens that were truncated.
+  // Makes the session's tokens equal to prompt(), without answering. Afterwards session().logits() are the logits after the prompt. Errors:
+  // those of prompt(); out_of_memory; cancelled; invalid_state, an Answer has not ended. After an error the session is as it was.
+  // Exception: a contiguous session has lost the truncated tokens.
   [[nodiscard]] Result<ReadSummary> read(const ReadOptions& options = {}) noexcept;
 
   // Reads the prompt as read() does, and begins an answer with the sampler, which must outlive the answer. Errors: those of read() and of
-  // the sampler. If the error is that an earlier Answer has not ended, the earlier Answer is not disturbed.
+  // the sampler. If an earlier Answer has not ended, the error is invalid_state, and the earlier Answer goes on undisturbed.
   [[nodiscard]] Result<Answer> answer(Sampler& sampler, const AnswerOptions& options = {}) noexcept;
 
-  // Begins an answer as a request of a scheduler of this engine, beside the scheduler's other requests. The answer is token for token
-  // that of answer(sampler). The caller sets the request's sampler, tenant, priority and so on, and leaves prompt, session, on_piece and
-  // samples alone. The scheduler has the session until the answer has ended. If the answer or the scheduler is destroyed before, the
-  // conversation begins a new session; it finds the prompt's pages in the prefix index, unless they have been evicted.
-  // Answer::next() waits, or drives the scheduler, as RequestHandle::next() does. Errors: those of read() and Scheduler::submit();
-  // invalid_argument, a field that the conversation sets; invalid_state, a contiguous session.
+  // Begins an answer as a request of a scheduler of this engine, beside the scheduler's other requests. The answer has the same tokens as
+  // with answer(sampler). The caller sets the request's sampler, tenant, priority and so on, but not prompt, session, on_piece and samples.
+  // The scheduler has the session until the answer has ended. If the answer or the scheduler is destroyed before that, the conversation
+  // begins a new session; the new session finds the prompt's pages in the prefix index, unless they have been evicted. Answer::next()
+  // waits, or drives the scheduler, as RequestHandle::next() does. Errors: those of read() and Scheduler::submit(); invalid_argument, a
+  // field that the conversation sets; invalid_state, a contiguous session.
   [[nodiscard]] Result<Answer> answer(Scheduler& scheduler, Request request) noexcept;
 
   // Changes the adapters with which the conversation is computed, as Session::use_adapters() does: the messages stay, and the next read() or
   // answer() computes again what the new adapters change. Errors: those of Session::use_adapters(); invalid_state, an Answer has not ended.
   Status use_adapters(std::span<const AdapterUse> adapters) noexcept;
 
-  // Takes out the messages of old turns. The session is truncated behind the system's messages, and the turns that stay are read again.
+  // Takes out the messages of old turns. The session is truncated after the system's messages, and the turns that stay are read again.
   // After an error the messages are as they were, and so is a paged session.
   Result<Compaction> drop_old(const CompactionOptions& options = {}) noexcept;
-  // Replaces old turns by one turn, in which the user asks for a summary and the model gives it. To write the summary, the model reads the
-  // question behind the conversation as it is, so the old turns are not read again. A model that reasons writes the summary without
-  // reasoning, if its template can switch reasoning off (`enable_thinking`). Errors: those of answer(); invalid_state, the model wrote no
-  // text. After an error the messages are as they were, and so is a paged session.
+  // Replaces old turns by one turn, in which the user asks for a summary and the model writes one. The question for the summary follows the
+  // unchanged conversation, so the old turns are not computed again. A model that reasons writes the summary without reasoning, if its
+  // template can switch reasoning off (`enable_thinking`). Errors: those of answer(); invalid_state, the model wrote no text. After an
+  // error the messages are as they were, and so is a paged session.
   Result<Compaction> summarise_old(Sampler& sampler, const CompactionOptions& options = {}) noexcept;
 
-  // Returns a matcher for the next answer's sampler, with which the answer calls a tool of the request in the model's own way of writing
-  // calls.
+  // Returns a matcher for the next answer's sampler. The matcher makes the answer call a tool of the request, in the model's own format of
+  // calls. `options.use` says which other output the answer may have.
   //
   //   auto sampler = sampling::chain().stage(sampling::GrammarStage{*talk.tool_matcher()}).seed(1).build();
   //
-  // Sets options.starts_in_reasoning itself. Keeps the last grammar, compiled, for the same options and tools. A tool whose schema cannot
-  // be held whole is held as far as possible, and tool_warnings() says so. Errors: those of prompt(), held_tool_grammar() and
-  // CompiledGrammar::create().
+  // Sets options.starts_in_reasoning itself. Keeps the last compiled grammar, and uses it again for the same options and tools. If a tool's
+  // schema cannot be enforced in full, the matcher enforces as much of the schema as possible, and tool_warnings() says what is missing.
+  // Errors: those of prompt(), held_tool_grammar() and CompiledGrammar::create().
   [[nodiscard]] Result<Matcher> tool_matcher(ToolGrammarOptions options = {}) noexcept;
   // Returns a sentence for each tool whose schema the last tool_matcher() cannot enforce in full. The sentence names the tool, and the part
-  // of its schema that is not enforced. Valid until the next tool_matcher().
+  // of the schema that is not enforced. Valid until the next tool_matcher().
   [[nodiscard]] std::span<const std::string> tool_warnings() const noexcept;
 
   // Returns a stage for the next answer's sampler that ends the reasoning after options.tokens tokens. Sets
@@ -211,13 +214,13 @@ class Conversation {
   ChatRequest nothing_;           // request() of an empty handle
 };
 
-// Returns the template for models that have none, and so were not taught any roles: BOS, then the texts of the messages, each in a line
-// of its own. Exception: the assistant's text goes on from the text before it.
+// Returns the template for models without a chat template, which were not trained with roles. The template prints BOS, then the text of
+// each message in a new line. Exception: the assistant's text continues the line of the text before it.
 [[nodiscard]] std::string_view plain_chat_template() noexcept;
 
-// Returns the template of a conversation with this engine: `source`, the text of a template; by default the model's template, or
-// plain_chat_template() if the model has none. bos_token and the like are the texts of the engine's tokenizer. Errors: invalid_state, the
-// engine is empty; those of ChatTemplate::parse().
+// Returns the template for conversations with this engine. `source`: the text of a template; nullopt: the model's template, or
+// plain_chat_template() if the model has none. bos_token, eos_token and so on have the texts of the engine's tokenizer. Errors:
+// invalid_state, the engine is empty; those of ChatTemplate::parse().
 [[nodiscard]] Result<ChatTemplate> chat_template_of(const Engine& engine, std::optional<std::string_view> source = {}) noexcept;
 
 }  // namespace tessera

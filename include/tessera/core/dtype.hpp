@@ -1,5 +1,5 @@
-// The number formats of weights, activations and KV caches. A format that GGUF has is numbered as there (GGUF specification,
-// ggml_type), so that a tensor's type in a file is its DType.
+// The number formats of weights, activations and KV caches. Formats of GGUF have GGUF's numbers (GGUF specification, ggml_type), so that a
+// tensor's type in a file is its DType.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ enum class DType : std::uint32_t {
   nvfp4 = 40,
   int8 = 0x101,       // KV only: rotated, symmetric, one f32 scale per token and head
   fp8 = 0x102,        // KV only: E4M3, one f32 scale per token and head
-  int4 = 0x103,       // KV only: rotated, one f32 scale per token and head and a multiplier of 8 bits per 16 numbers
-  k8v4 = 0x104,       // KV only: keys as int8 holds them, values as int4
+  int4 = 0x103,       // KV only: rotated; one f32 scale per token and head, and an 8-bit multiplier per 16 numbers
+  k8v4 = 0x104,       // KV only: keys stored as int8, values stored as int4
   automatic = 0xffff  // as an option: the library chooses
 };
 

@@ -10,23 +10,23 @@ namespace tessera {
 
 enum class Numerics : std::int32_t {
   // The weight format decides: int8 for quantised formats (exact integer dot products over activations in 8 bits), f32 for F32, and for
-  // F16 and BF16 the family that this CPU computes fastest. On one machine the bits depend neither on the batch, nor on the chunks in
-  // which a prompt is computed, nor on the number of threads. Between machines the bits can differ only for F16 and BF16 weights, and for
-  // keys and values of any type but F32: CPUs with tiles (AMX) and CPUs with AVX512_BF16 add in other orders.
+  // F16 and BF16 the family that this CPU computes fastest. On one machine the bits do not depend on the batch, on the chunks in which a
+  // prompt is computed, or on the number of threads. Between machines the bits can differ only for F16 and BF16 weights, and for keys and
+  // values of any type except F32, because CPUs with tiles (AMX) and CPUs with AVX512_BF16 add in other orders.
   automatic = 0,
-  // bf16 for quantised formats too: weights and activations are rounded to bf16. The bits depend neither on batch, chunks and
-  // threads nor on the machine.
+  // bf16 for quantised formats too: weights and activations are rounded to bf16. The bits do not depend on batch, chunks, threads or
+  // machine.
   bf16 = 1,
   // On CPUs with tiles: bf16 for steps of many rows, int8 for steps of few. Prefill and decode are each as fast as they can be. But
   // the last bits of a token's logits depend on how many tokens were computed in the same step, so verify() returns unverifiable. If all
   // weights are quantised, keys and values in F16 are rounded to bf16 on CPUs that multiply bf16 (AVX512_BF16, AMX). Otherwise as
   // automatic.
   fastest = 2,
-  // f32, every product and every sum rounded by itself. Slow, for comparison.
+  // f32, with every product and every sum rounded by itself. Slow: for comparisons.
   reference = 3,
-  // The bits do not depend on the batch or the chunks. On the CPU that is so with automatic too, but with invariant they are also
-  // the same on every machine. On a GPU the vendor's products of many rows are not used, because their order of sums depends on
-  // the number of rows.
+  // The bits do not depend on the batch or the chunks. On the CPU, automatic promises this too; with invariant, the bits are also the same
+  // on every machine. On a GPU, the vendor's matrix products of many rows are not used, because their order of sums depends on the number
+  // of rows.
   invariant = 4
 };
 
@@ -51,8 +51,8 @@ enum class Numerics : std::int32_t {
 
 // The inputs of matrix products. Some folders (W8A8, W4A8, FP8) say how inputs are rounded to 8 bits before they are multiplied.
 enum class Activations : std::int32_t {
-  automatic = 0,  // as `numerics` says; the folder's rounding is left out, which is nearer to the model before it was quantised
-  as_the_model_says = 1  // rounded as the folder says, as engines for GPUs do; matrices of which the files say nothing: as automatic
+  automatic = 0,  // as `numerics` says. The folder's rounding is not applied: nearer to the model before quantisation
+  as_the_model_says = 1  // rounded as the folder says, like engines for GPUs; matrices for which the folder says nothing: as automatic
 };
 
 [[nodiscard]] constexpr std::string_view to_string(Activations activations) noexcept {

@@ -31,7 +31,7 @@ enum class ErrorCode : std::int32_t {
   over_budget = 8,       // the plan exceeds the caller's memory budget
   cache_full = 9,        // the KV cache has no room for more tokens
   cancelled = 10,        // a stop_token or a callback asked to stop
-  callback_failed = 11,  // a callback of the caller's threw
+  callback_failed = 11,  // a callback of the caller threw an exception
   numeric = 12,          // logits that are NaN, or allow no token at all
   internal = 13,         // a defect of tessera: please report it
   device_error = 14,     // a device (a GPU) failed
@@ -75,13 +75,12 @@ class [[nodiscard]] Error {
 };
 
 namespace detail {
-// Returns the error that a Result made of `error` holds: `error`, or ErrorCode::internal in the place of an empty one, so that a Result
-// made of an Error is never a success.
+// Returns `error`, or an error of code internal if `error` is empty. A Result that is made of an Error is therefore never a success.
 [[nodiscard]] Error some_error(const Error& error) noexcept;
 }  // namespace detail
 
-// A value or an Error; ask has_value() first. Reading the wrong one is a mistake of the program, but defined: the value of a failed
-// Result is T{}, and the error of a successful one is the empty Error. For a handle (a Session, a Grammar) T{} is an empty handle,
+// A value or an Error; ask has_value() first. Reading the value of a failed Result, or the error of a successful Result, is a mistake of
+// the program, but defined: the value is T{}, and the error is the empty Error. For a handle (a Session, a Grammar) T{} is an empty handle,
 // whose functions return invalid_state (docs/headers.md).
 //
 // After a move has_value() is unchanged.

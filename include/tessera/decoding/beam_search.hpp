@@ -4,8 +4,8 @@
 //   auto beams = tessera::beam_search(session, {.beams = 4, .max_tokens = 64});
 //   if (beams) std::puts(beams->front().text.c_str());
 //
-// Beams are forks of the session and share the KV pages of their common beginning. A beam has to itself only the pages that it filled
-// alone, and at most one more page of each group of layers (layers with the same window).
+// Beams are forks of the session and share the KV pages of their common beginning. A beam's own pages are only the pages that no other beam
+// filled, and at most one more page of each group of layers (layers with the same window).
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ struct BeamOptions {
   std::uint32_t beams = 4;        // sequences that are followed at once, 1 to 1024
   std::uint32_t results = 0;      // sequences that are returned, the best first; 0: the number of beams
   std::size_t max_tokens = 0;     // tokens of a sequence at most; 0: until the context is full
-  // A finished sequence's score is the sum of ln p of its tokens, end token included, divided by (number of tokens) to this power.
-  // Above 0 favours long sequences, 0 takes the plain sum, below 0 favours short sequences.
+  // Exponent of the length in a finished sequence's score: (sum of ln p of its tokens, end token included) / (number of
+  // tokens)^length_penalty. Above 0 favours long sequences, 0 takes the plain sum, below 0 favours short sequences.
   float length_penalty = 1.0f;
   EarlyStopping early_stopping = EarlyStopping::likely;
   std::vector<Token> stop_tokens = {};  // tokens that end a sequence
@@ -45,7 +45,7 @@ struct BeamOptions {
 
 // A finished sequence.
 struct Beam {
-  std::vector<Token> tokens;  // tokens behind the session's, end token included
+  std::vector<Token> tokens;  // tokens after the session's tokens, end token included
   std::string text;           // text of `tokens` without the end token
   double score = 0.0;
   double logprob = 0.0;       // the sum of ln p of `tokens`

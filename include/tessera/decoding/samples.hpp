@@ -51,13 +51,13 @@ class Samples {
   ~Samples();
 
   // Returns the next piece; within a step the pieces of sample 0 come first. nullopt: all samples have finished, or an error has ended all
-  // samples (status() returns the error). Pieces given before the error stay valid.
+  // samples (status() returns the error). Pieces that were returned before the error stay valid.
   [[nodiscard]] std::optional<SamplePiece> next() noexcept;
-  // Returns the error that has ended the samples; success while they go on and after they have finished. An error stays.
+  // Returns the error that has ended the samples; success while they go on and after they have finished. Later calls return the same error.
   [[nodiscard]] Status status() const noexcept;
 
   [[nodiscard]] std::uint32_t size() const noexcept;
-  // Returns how the sample has finished. none: it has not. error or cancelled: status() says why.
+  // Returns how the sample has finished. none: it has not finished. error or cancelled: status() says why.
   [[nodiscard]] FinishReason finish_reason(std::uint32_t sample) const noexcept;
   [[nodiscard]] Figures figures(std::uint32_t sample) const noexcept;
   // Returns the sum of ln p of the sample's tokens so far; 0 with BestBy::nothing.

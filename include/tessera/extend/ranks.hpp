@@ -22,28 +22,29 @@ namespace tessera {
 
 struct RankOptions {
   std::string listen = {};               // "HOST:PORT" or "unix:PATH"; with port 0 the system chooses one
-  // Instead of `listen`: connections of your own (rank_transport.hpp), to one engine. Its rank() must not be 0. `secret` is not used.
+  // Connections of your own to one engine, instead of `listen` (rank_transport.hpp). Its rank() must not be 0. `secret` is not used.
   std::shared_ptr<RankTransport> transport = {};
-  // An engine must bring the same text (EngineOptions::rank_secret). It travels as it is, and so do tokens and activations: use a network of
-  // your own, or a tunnel.
+  // The secret that an engine must send (EngineOptions::rank_secret). The secret, tokens and activations travel unencrypted: use a private
+  // network or an encrypted tunnel.
   std::string secret = {};
   std::uint32_t threads = 0;             // 0: usable_threads()
   InstructionSet instruction_set = InstructionSet::automatic;
   Memory* memory = nullptr;              // for large buffers; nullptr: system_memory()
-  // Bytes that weights, workspace and pages of keys and values may take. 0: no limit. Pages are taken as the engine's sequences need them,
-  // and kept until the engine is gone; a step for which there are none fails with out_of_memory.
+  // Limit of the bytes of weights, workspace, and pages of keys and values. 0: none. Pages are allocated when the engine's sequences need
+  // them, and kept until the engine disconnects. A step for which there is no page left fails with out_of_memory.
   std::uint64_t memory_budget = 0;
-  LogCallback log = {};                  // one line for each engine that comes, is ready and goes
-  LoadProgress progress = {};            // of loading the rank's part
+  LogCallback log = {};                  // gets one line for each engine that connects, is ready and disconnects
+  LoadProgress progress = {};            // progress of loading the rank's part
   std::stop_token stop = {};             // ends serve_rank()
   std::function<void(const std::string& address)> listening = {};  // called once, with the address that engines can use
 };
 
-// Waits for an engine, loads the part of the model at `path` that the engine gives it, and executes the engine's steps. When the engine is
-// gone, or has failed, waits for the next one; an error in serving one engine is logged and sent to that engine. With a transport it serves one
-// engine, and returns when that engine is gone: success, or the error of serving it. Returns success after `stop`. Errors: the errors of
-// Engine::load() that come from the file or the machine; invalid_argument or io, the address or the transport's rank. An engine that brings the
-// secret is trusted: the rank checks what it sends, but not everything that a malicious program could think of.
+// Waits for an engine, loads the part of the model at `path` that the engine assigns, and executes the engine's steps. When the engine has
+// disconnected or failed, waits for the next engine. An error while serving an engine is logged and sent to that engine. Exception: with a
+// transport, serves one engine, and returns when it has disconnected: success, or the error of serving it. Returns success after `stop`.
+// Errors: the errors of Engine::load() that come from the file or the machine; invalid_argument or io, the address or the transport's rank.
+// Security: an engine that knows the secret is trusted. The rank checks what it receives, but not against everything that a malicious
+// program could send.
 [[nodiscard]] Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept;
 
 }  // namespace tessera

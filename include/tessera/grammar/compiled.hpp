@@ -1,5 +1,5 @@
-// A grammar compiled for a vocabulary: immutable, and shared by all requests that use it. It has a cache inside (behind a lock) of what
-// matching has computed, so that later requests with the same grammar are faster.
+// A grammar compiled for a vocabulary. The compiled grammar is immutable, and all requests that use it share it. A cache inside (behind a
+// lock) keeps what matching has computed, so that later requests with the same grammar are faster.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct TokenTrie;
 struct Compiled;
 }  // namespace grammar
 
-// The bytes of a vocabulary's tokens, arranged so that a grammar's masks (the tokens that may come next) are computed fast. Make one for
-// each tokenizer (some 100 ms for 128k tokens); copies share it.
+// The bytes of a vocabulary's tokens, arranged so that a grammar's masks (the tokens that may come next) are computed fast. Make one
+// GrammarVocabulary for each tokenizer (some 100 ms for 128k tokens); copies share the bytes.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 class GrammarVocabulary {
@@ -33,7 +33,7 @@ class GrammarVocabulary {
   [[nodiscard]] static Result<GrammarVocabulary> create(const Tokenizer& tokenizer) noexcept;
   // Makes a vocabulary of the caller's own tokens. tokens: the bytes that each token adds to a text; empty for a token that is never part
   // of a text (a control token). ends: the tokens that end a text. tokenizer: the fingerprint of the Tokenizer that has these tokens, if
-  // there is one. An engine with another tokenizer refuses samplers with a grammar of this vocabulary.
+  // there is one. An engine with another tokenizer then refuses samplers with a grammar of this vocabulary.
   [[nodiscard]] static Result<GrammarVocabulary> create(std::span<const std::string> tokens, std::span<const Token> ends,
                                                         const Hash128& tokenizer = {}) noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
@@ -58,12 +58,12 @@ struct GrammarLimits {
 // The result of CompiledGrammar::check(): says whether the grammar allows a text and, if not, at which byte the text goes wrong.
 struct TextCheck {
   bool accepted = false;
-  std::size_t at = 0;      // index of the byte that cannot stand there; the text's size if the text is too short or accepted
-  std::string expected;    // words that say which bytes could stand there instead; empty if accepted
+  std::size_t at = 0;      // index of the first byte that is not allowed; the text's size if the text is too short or accepted
+  std::string expected;    // says in words which bytes are allowed at `at`; empty if accepted
 };
 
 // A grammar that is ready to match texts, and to mask the tokens of its vocabulary: an immutable handle whose copies share it. Threads:
-// every function may be called from several at once.
+// several threads may call every function at once.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 //   auto grammar = Grammar::json_schema(R"({"type": "integer"})");
@@ -72,7 +72,7 @@ struct TextCheck {
 class CompiledGrammar {
  public:
   CompiledGrammar() noexcept = default;  // an empty handle (docs/headers.md)
-  // Errors: invalid_argument, a grammar that allows no text; over_budget.
+  // Compiles a grammar for a vocabulary. Errors: invalid_argument, a grammar that allows no text; over_budget.
   [[nodiscard]] static Result<CompiledGrammar> create(const Grammar& grammar, const GrammarVocabulary& vocabulary,
                                                       const GrammarLimits& limits = {}) noexcept;
   [[nodiscard]] Result<TextCheck> check(std::string_view text) const noexcept;

@@ -1,6 +1,6 @@
-// A Grammar says what a text may be: a JSON Schema, a regular expression, EBNF, or a composition of grammars. It says nothing of tokens;
-// compiled with a vocabulary (compiled.hpp) it masks the tokens that a model may draw. docs/explanation/grammar.md has the syntax, the supported
-// part of JSON Schema, and how grammars work.
+// A Grammar says what a text may be: a JSON Schema, a regular expression, EBNF, or a composition of grammars. A Grammar does not know
+// tokens. Compile it with a vocabulary (compiled.hpp) to restrict the tokens that a model may draw. docs/explanation/grammar.md has the
+// syntax, the supported part of JSON Schema, and how grammars work.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ class Ir;
 // space for ever.
 enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 
-// The spelling of numbers. any: as JSON allows. plain: as a model should write them, so that it cannot write digits for ever. Plain
-// integers are digits alone. Other plain numbers have at most 16 digits on each side of the point and two in an exponent. Exceptions:
-//   - If a bound (minimum, maximum) has more digits, there may be as many.
-//   - multipleOf sets the number of digits behind the point. If multipleOf is above 64 units of its last digit (0.65 is 65 units), the
-//     digits in front of the point have no limit.
+// The spelling of numbers. any: as JSON allows. plain: as a model should write numbers, so that it cannot write digits for ever. Plain
+// integers consist of digits only. Other plain numbers have at most 16 digits on each side of the point and two in an exponent. Exceptions:
+//   - If a bound (minimum, maximum) has more digits, a number may have as many digits as the bound.
+//   - multipleOf sets the number of digits after the point. If multipleOf is above 64 units of its last digit (0.65 is 65 units), the
+//     digits before the point have no limit.
 //   - `enum` and `const` are as the schema writes them.
 //   - Numbers in dates and durations have at most nine digits.
 enum class JsonNumbers : std::int32_t { any = 0, plain = 1 };
@@ -61,8 +61,8 @@ struct TextLimits {
   std::string format{};   // format of the whole text; an unknown format allows every text
 };
 
-// A cheap immutable handle. Errors of the functions that make a grammar: invalid_argument, with the place in the text (a byte, a line, a
-// path in the schema); unsupported, with the part that is not supported; over_budget, if making the grammar would take too long or too much
+// A cheap immutable handle. Errors of the functions that make a grammar: invalid_argument (the place is a byte, a line, or a path in the
+// schema); unsupported (the message names the part that is not supported); over_budget, making the grammar would take too long or too much
 // memory.
 //
 //   auto think = Grammar::until(std::vector<std::string>{"</think>"});
@@ -83,7 +83,7 @@ class Grammar {
   // Allows the texts of rules in the EBNF of docs/explanation/grammar.md, which includes GBNF.
   [[nodiscard]] static Result<Grammar> ebnf(std::string_view text) noexcept;
 
-  // Compose grammars. sequence: the parts one after the other. repeat: the part min to max times; a max of 0 is no limit.
+  // Compose grammars. sequence: the parts one after the other. repeat: the part `min` to `max` times; `max` 0: no limit.
   [[nodiscard]] static Result<Grammar> sequence(std::span<const Grammar> parts) noexcept;
   [[nodiscard]] static Result<Grammar> alternatives(std::span<const Grammar> parts) noexcept;
   [[nodiscard]] static Result<Grammar> sequence(std::initializer_list<Grammar> parts) noexcept {
@@ -93,7 +93,7 @@ class Grammar {
     return alternatives({parts.begin(), parts.size()});
   }
   [[nodiscard]] static Result<Grammar> repeat(const Grammar& part, std::uint32_t min, std::uint32_t max) noexcept;
-  // Allows any text that ends with a trigger and has no trigger before: for the text in front of a tool call, and the call's marker.
+  // Allows any text that ends with a trigger and has no earlier trigger: for the text before a tool call, and the call's marker.
   [[nodiscard]] static Result<Grammar> until(std::span<const std::string> triggers) noexcept;
   // Allows any text without the triggers.
   [[nodiscard]] static Result<Grammar> without(std::span<const std::string> triggers) noexcept;

@@ -1,4 +1,4 @@
-// A JSON value, of which messages, tools, template arguments and schemas are made. Objects keep the order of their members, because
+// A JSON value. Messages, tools, template arguments and schemas are made of JSON values. Objects keep the order of their members, because
 // templates print them in that order.
 #pragma once
 
@@ -21,14 +21,15 @@ struct JsonParseOptions {
   bool numbers_as_written = false;
   bool refuse_repeated_keys = false;  // true: a key that an object has twice is an error; false: its last value counts
   bool refuse_half_pairs = false;     // true: half a surrogate pair ("\ud83d") is an error; false: it becomes U+FFFD
-  int deepest = 200;                  // arrays and objects that may stand around a value; at most 1000
-  std::size_t most_values = SIZE_MAX;  // how many values a text may have, which bounds memory: at most some 110 bytes each beside the text
+  int deepest = 200;                  // most arrays and objects around a value (nesting); at most 1000
+  std::size_t most_values = SIZE_MAX;  // most values of a text; bounds memory: at most some 110 bytes for each value, besides the text
 };
 
 // A JSON value.
 //
 //   Json tool = Json::object();
-//   tool.set("name", "add").set("strict", true);
+//   tool.set("name", "add");
+//   tool.set("strict", true);
 //   auto parsed = Json::parse(R"({"name": "add"})");
 //   if (const Json* name = parsed->find("name"); name && name->string()) std::fputs(name->string()->c_str(), stdout);
 class Json {
@@ -47,11 +48,11 @@ class Json {
   };
 
   Json() noexcept = default;                                             // null
-  Json(const Json&) = default;  // takes stack for each level of nesting
+  Json(const Json&) = default;  // needs stack for each level of nesting
   Json(Json&&) noexcept = default;
   Json& operator=(const Json&) = default;
   Json& operator=(Json&&) noexcept = default;
-  ~Json() {  // takes no stack for nesting, and no memory
+  ~Json() {  // needs no stack for nesting, and allocates nothing
     if (elements() != nullptr || members() != nullptr) free_children();
   }
   Json(bool value) noexcept : value_(value) {}                           // NOLINT: implicit on purpose, as the next constructors
@@ -76,7 +77,8 @@ class Json {
   [[nodiscard]] Type type() const noexcept;
   [[nodiscard]] bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
   [[nodiscard]] const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
-  // Return a number's value, as the type in which it is kept. If this is a number, exactly one of the three is not nullptr; otherwise none.
+  // Return a number's value, in the type in which the number is kept. If this is a number, exactly one of the three is not nullptr;
+  // otherwise none.
   [[nodiscard]] const std::int64_t* integer() const noexcept { return std::get_if<std::int64_t>(&value_); }
   [[nodiscard]] const double* number() const noexcept { return std::get_if<double>(&value_); }
   [[nodiscard]] const WrittenNumber* written_number() const noexcept { return std::get_if<WrittenNumber>(&value_); }
@@ -88,7 +90,8 @@ class Json {
 
   // Returns the value of a key; nullptr if this is no object or does not have the key.
   [[nodiscard]] const Json* find(std::string_view key) const noexcept;
-  // Sets the value of a key, in its old place or at the end, and returns the new value. A value that is no object becomes one first.
+  // Sets the value of a key, in its old place or at the end, and returns the new value. A value that is no object becomes an empty object
+  // first.
   Json& set(std::string_view key, Json value);
 
   bool operator==(const Json&) const = default;

@@ -1,17 +1,16 @@
-// The keys and values of one sequence, as an object. There are two layouts; code that reads or writes both calls the same address functions
-// (kv_view.hpp):
+// The keys and values of one sequence, as an object. There are two layouts. Code reads and writes both layouts through the same address
+// functions (kv_view.hpp):
 //   contiguous  address space for the whole capacity is reserved when the cache is made, and pages of it are committed as
 //               the sequence grows
 //   paged       pages come from the engine's pools (kv_pools.hpp), can be shared between sequences (fork, prefix reuse),
 //               and are copied before a write that another holder must not see
-// Each group of layers (kv_layout.hpp) has its own pages. A function that takes or returns pages does so in every group or in
-// none.
+// Each group of layers (kv_layout.hpp) has its own pages. A function that allocates or frees pages does so in every group or in none.
 //
-// Recurrent layers have a state instead of keys and values. The cache holds the state behind the sequence's last token, and
-// checkpoints: the states at the borders of its newest pages. So a sequence with recurrent layers is truncated to a
-// checkpoint, and the tokens behind the checkpoint are computed again.
+// Recurrent layers have a state instead of keys and values. The cache holds the state after the sequence's last token, and checkpoints: the
+// states at the borders of its newest pages. So a sequence with recurrent layers is truncated to a checkpoint, and the tokens after the
+// checkpoint are computed again.
 //
-// Writing has two steps, so that a failed or cancelled forward pass leaves nothing behind: reserve(n) makes room for
+// A forward pass writes between two calls, so that a failed or cancelled pass does not change the sequence. reserve(n) makes room for
 // positions below n, the pass writes the records, and commit(n) makes the positions part of the sequence.
 //
 //   auto cache = KvCache::paged(layout, {.capacity = 4096}, pools);
@@ -45,7 +44,7 @@ namespace tessera {
 enum class KvKind : std::int32_t {
   contiguous = 0,
   paged = 1,
-  automatic = 2,  // an option's "choose for me"
+  automatic = 2,  // as an option: the library chooses
 };
 
 // Says what commit() does with pages that were reserved beyond the committed tokens.
@@ -56,9 +55,9 @@ enum class Reserved : std::int32_t {
 
 // Says what happens to pages whose tokens a group's sliding window no longer sees (pages that the window has passed).
 enum class PassedPages : std::int32_t {
-  give_back = 0,  // a page is given back once the window begins more than a page behind it. Exception: an edited sequence keeps its pages
+  give_back = 0,  // a page is freed once the window begins more than a page after it. Exception: an edited sequence keeps its pages
   keep = 1,       // pages stay, because an edit may need them again
-  give_back_edited = 2,  // as give_back, but edited sequences give pages back too: see begin_removal()
+  give_back_edited = 2,  // as give_back, but pages of edited sequences are freed too: see begin_removal()
 };
 
 // The number of checkpoints that a sequence keeps by default: enough to go back by more than a page.
@@ -71,15 +70,15 @@ struct KvCacheOptions {
   std::uint64_t capacity = 0;  // tokens at most
   std::uint32_t checkpoints = kDefaultCheckpoints;  // states of recurrent layers kept at the borders of the newest full pages
   PassedPages passed = PassedPages::give_back;
-  // Paged caches: a text made of all that pages depend on beside the tokens (model, numerics, salt). Two sequences share a prefix only if
-  // their texts are equal. Empty: no sharing.
+  // Paged caches: a text of everything that the contents of pages depend on besides the tokens (model, numerics, salt). Two sequences share
+  // a prefix only if their texts are equal. Empty: no sharing.
   std::string prefix_identity = {};
   // Contiguous caches: an owner of the Memory, kept alive as long as the cache. Paged caches: see KvPoolOptions.
   std::shared_ptr<Memory> memory_owner = {};
 };
 
 // Returns the identity of an input that is no token: the XXH3-128 of an embedding's width and bits. Two embeddings with one different bit
-// have different identities. The hash is not made against malice: see docs/explanation/kv-cache.md, "Sharing".
+// have different identities. The hash is not cryptographic: see docs/explanation/kv-cache.md, "Sharing".
 [[nodiscard]] Hash128 content_hash(std::span<const float> embedding) noexcept;
 
 // An adapter that changes a sequence's keys and values.
@@ -93,9 +92,9 @@ struct KvAdapter {
 // The inputs of consecutive positions. Example: two tokens, two embeddings and a token are {.tokens = 5, 6, -1, -1, 7} and two contents.
 struct KvInputs {
   std::span<const Token> tokens = {};      // -1 for an embedding
-  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. There may be fewer: the last ones are missing then
+  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. If there are fewer, the last contents are missing
   std::span<const KvAdapter> adapters = {};  // all adapters of the sequence, by their first positions
-  std::uint64_t position = 0;                // of the first input in the sequence; matters only if there are adapters
+  std::uint64_t position = 0;                // position of the first input in the sequence; matters only if there are adapters
 
   KvInputs() noexcept = default;
   template <class Tokens>
@@ -142,7 +141,7 @@ struct KvExtent {
 
 // A removal of tokens that KvCache::begin_removal() has prepared.
 struct KvRemoval {
-  std::uint64_t tokens = 0;              // how many are taken out
+  std::uint64_t tokens = 0;              // number of tokens to remove
   std::vector<std::uint64_t> from = {};  // [group]: the caller moves no record of the group before this position
 };
 
@@ -158,8 +157,8 @@ class KvCache {
 
   [[nodiscard]] KvKind kind() const noexcept;
   [[nodiscard]] std::uint64_t length() const noexcept;    // tokens of the sequence
-  // Returns the first position whose keys and values all layers still hold: the largest first_of_group(). It is above 0 once a group has
-  // given back pages that its sliding window has passed.
+  // Returns the first position whose keys and values all layers still hold: the largest first_of_group(). The result is above 0 once a
+  // group has freed pages that its sliding window has passed.
   [[nodiscard]] std::uint64_t first() const noexcept;
   // Returns the first position that the group's layers still hold.
   [[nodiscard]] std::uint64_t first_of_group(std::size_t group) const noexcept;
@@ -168,34 +167,33 @@ class KvCache {
   [[nodiscard]] std::uint64_t capacity() const noexcept;  // tokens at most
   [[nodiscard]] const KvLayout& layout() const noexcept;
   [[nodiscard]] std::uint32_t checkpoints() const noexcept;  // KvCacheOptions
-  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // KV type of all layers but the wide ones (wide_layers.hpp)
+  [[nodiscard]] DType dtype() const noexcept { return layout().dtype; }  // KV type of all layers except the wide layers (wide_layers.hpp)
   [[nodiscard]] std::uint64_t bytes() const noexcept;     // bytes that the cache holds now, shared pages included
   [[nodiscard]] bool edited() const noexcept;             // see edit()
   [[nodiscard]] KvView view() const noexcept;             // its addresses lie in memory()
   // Returns the memory that holds the pages. If the processor cannot address it, read the records through extend/kv/layer_on_host.hpp.
   [[nodiscard]] Memory& memory() const noexcept;
 
-  // Makes positions [length, tokens) writable: takes memory for them, and copies the last page if it is shared. Positions from
-  // `exact_from` on are drafts: commit() may end the sequence at any of them. Errors: cache_full, beyond the capacity or the
-  // pools' budget; device_error, see Memory::copy(). After an error the cache is as it was. Exception: a suspended cache may
-  // have been resumed.
+  // Makes positions [length, tokens) writable: takes memory for them, and copies the last page if it is shared. Positions from `exact_from`
+  // on are drafts: commit() may end the sequence at any draft. Errors: cache_full, beyond the capacity or the pools' budget; device_error,
+  // see Memory::copy(). After an error the cache is as it was. Exception: a suspended cache may have been resumed.
   [[nodiscard]] Status reserve(std::uint64_t tokens, std::uint64_t exact_from = ~std::uint64_t{0}) noexcept;
   // Gives a fork its own pages for positions [first, tokens), so that the fork can be a branch of a tree of drafts. Call it on a fork whose
   // parent has reserved the positions before `first`. If `first` lies inside a page, that page is copied, and the pass that writes the
   // positions before `first` must write them to the copy too. Errors: unsupported, with recurrent layers or positions that neither cache
   // has. After an error destroy the fork.
   [[nodiscard]] Status reserve_branch(std::uint64_t first, std::uint64_t tokens) noexcept;
-  // Makes the sequence `tokens` tokens long, at most as many as were reserved. Pages that reserve() took beyond `tokens` are given back,
-  // unless `beyond` is Reserved::keep. Pages that a group's window has passed are given back too. `sequence` has the inputs of all
-  // positions from 0 on: pass it if other sequences may find the full pages in the prefix index. They find no page that holds or follows an
-  // embedding without a content.
-  // With recurrent layers a sequence can end only where a state was kept: behind the last reserved position, behind each draft, behind the
-  // last position before the drafts, and at some borders of pages. If none was kept at `tokens`, length() becomes the last position
+  // Makes the sequence `tokens` tokens long, but no longer than was reserved. Pages that reserve() took beyond `tokens` are freed, unless
+  // `beyond` is Reserved::keep. Pages that a group's window has passed are freed too. `sequence` has the inputs of all positions from 0 on:
+  // pass it if other sequences may find the full pages in the prefix index. Other sequences find no page that holds or follows an embedding
+  // without a content.
+  // With recurrent layers a sequence can end only where a state was kept: after the last reserved position, after each draft, after the
+  // last position before the drafts, and at some borders of pages. If no state was kept at `tokens`, length() becomes the last position
   // before `tokens` that has a state, or stays as it was.
   void commit(std::uint64_t tokens, const KvInputs& sequence = {}, Reserved beyond = Reserved::give_back) noexcept;
-  // Drops the tokens from position `tokens` on; pages that become empty are given back at once. If `tokens` is length() or more, nothing
-  // changes. With recurrent layers length() becomes the last checkpoint at or before `tokens`. If a group's window has passed keys
-  // that the next position needs, all tokens are dropped and length() is 0: they have to be computed again.
+  // Drops the tokens from position `tokens` on; pages that become empty are freed at once. If `tokens` is length() or more, nothing
+  // changes. With recurrent layers length() becomes the last checkpoint at or before `tokens`. If a group's window has passed keys that the
+  // next position needs, all tokens are dropped and length() is 0: the tokens have to be computed again.
   void truncate(std::uint64_t tokens) noexcept;
   void clear() noexcept { truncate(0); }
 
@@ -204,17 +202,17 @@ class KvCache {
   [[nodiscard]] std::vector<std::uint64_t> states() const;
 
   // Appends the pages that the prefix index has for `inputs`, which continue the sequence, and returns how many tokens they hold. Returns 0
-  // if the sequence does not end at a page's border, or if a page before neither came from the index nor went into it. From a group with a
-  // window only the pages that the window still sees are taken. Exception: a sequence that has tokens already takes all pages of every
-  // group, so that it can be truncated to its old length.
+  // if the sequence does not end at a page's border, or if an earlier page is not in the index (it neither came from the index nor was
+  // added to it). From a group with a window only the pages that the window still sees are taken. Exception: a sequence that has tokens
+  // already takes all pages of every group, so that truncate() can restore the old length.
   [[nodiscard]] std::uint64_t adopt(const KvInputs& inputs) noexcept;
   // Prepares for changing the records of positions [first, last) in place: makes their pages writable, as reserve() does, and marks the
-  // cache as edited. From then on other sequences find none of its pages, and by default no window gives pages back. Errors: those of
-  // reserve(); invalid_state, a window has given pages back already; unsupported, recurrent layers.
+  // cache as edited. From then on other sequences find none of the cache's pages, and by default no window frees pages. Errors: those of
+  // reserve(); invalid_state, a window has freed pages already; unsupported, recurrent layers.
   [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
   // Prepares the removal of `tokens` tokens out of the tokens [first, end): calls edit() for the positions to which the later tokens move
   // up. The caller then moves the records and calls end_removal(). With PassedPages::give_back_edited, a group whose window begins more
-  // than a page behind `end` keeps and moves only the records behind `end`. Errors: those of edit(); invalid_argument, the range.
+  // than a page after `end` keeps and moves only the records after `end`. Errors: those of edit(); invalid_argument, the range.
   [[nodiscard]] Result<KvRemoval> begin_removal(std::uint64_t first, std::uint64_t end, std::uint64_t tokens) noexcept;
   // Ends a removal, after the caller has moved the records: shortens the sequence by removal.tokens. A removal that does not fit the cache
   // is ignored.
@@ -225,10 +223,10 @@ class KvCache {
   // border. After an error the cache is as it was.
   [[nodiscard]] Status install(const KvExtent& extent) noexcept;
 
-  // Moves the pages of a paged cache to the pools' file (KvPoolOptions::file). Writing goes on in the background, and a page's
-  // memory is free once the page is written; a page that cannot be written stays in memory. Shared pages stay in memory for their
-  // other holders. Until resume() the cache has a length, but no keys and values: do not call view(), fork(), clone() or
-  // convert_to(); reserve() and edit() resume it by themselves. Errors: cache_full, the file has no room.
+  // Moves the pages of a paged cache to the pools' file (KvPoolOptions::file). Pages are written in the background, and a page's memory is
+  // freed once the page is written. A page that cannot be written stays in memory. Shared pages stay in memory for their other holders.
+  // Until resume() the cache has a length, but no keys and values: do not call view(), fork(), clone() or convert_to(); reserve() and
+  // edit() resume it by themselves. Errors: cache_full, the file has no room.
   [[nodiscard]] Status suspend() noexcept;
   // Begins to read the pages back, so that a later resume() waits less.
   [[nodiscard]] Status prefetch() noexcept;
@@ -236,8 +234,8 @@ class KvCache {
   [[nodiscard]] Status resume() noexcept;
   [[nodiscard]] bool suspended() const noexcept;
 
-  // Returns a copy that shares all pages with this cache. The first write to a shared page, by either cache, copies that page
-  // alone. Errors: invalid_state, a contiguous cache: use clone().
+  // Returns a copy that shares all pages with this cache. The first write to a shared page, by either cache, copies only that page. Errors:
+  // invalid_state, a contiguous cache: use clone().
   [[nodiscard]] Result<KvCache> fork() const noexcept;
   // Returns a copy with its own memory, of the same kind, type and page size.
   [[nodiscard]] Result<KvCache> clone() const noexcept;
@@ -247,9 +245,9 @@ class KvCache {
   [[nodiscard]] Status convert_to(KvCache& to) const noexcept;
 
   // Returns the XXH3-64 of a layer's records (extend/kv/records.hpp) from first_of_layer() on: keys head by head, position by position,
-  // then values. For a recurrent layer: the hash of its state. Page size, layout and Memory do not matter, and layers that share a place
-  // have the same checksum. Returns 0 if `layer` does not exist, if the cache is suspended, and if the records cannot be read
-  // (LayerOnHost::read()).
+  // then values. For a recurrent layer: the hash of its state. The checksum does not depend on page size, layout or Memory. Layers that
+  // share keys (LayerSpec::keys_of) have the same checksum. Returns 0 if `layer` does not exist, if the cache is suspended, and if the
+  // records cannot be read (LayerOnHost::read()).
   [[nodiscard]] std::uint64_t checksum(std::size_t layer) const noexcept;
 
  private:

@@ -1,11 +1,12 @@
-// A budget of tokens for a sequence: at most `tokens` tokens keep their keys and values between two calls. The others are dropped, as
-// Session::remove() takes tokens out of the middle: later tokens move up, and the session is edited(). A dropped token is not
-// computed again, and no later token sees it.
+// A budget of tokens for a sequence: at most `tokens` tokens keep their keys and values between two calls. The other tokens are dropped, in
+// the way in which Session::remove() removes tokens: later tokens move up, and the session is edited(). A dropped token is not computed
+// again, and no later token sees it.
 //
 //   auto session = engine.session({.kv = {.budget = {.tokens = 256, .choice = TokenChoice::snapkv}}});
 //
-// Layers with a sliding window: if `recent` is at least the tokens of the longest window plus the tokens of a page, these layers hold the
-// tokens that their window sees, and the budget limits the other layers alone. Otherwise all layers hold the same tokens, up to the budget.
+// Layers with a sliding window: by default all layers hold the same tokens, up to the budget. Exception: if `recent` is at least the tokens
+// of the longest window plus the tokens of a page, layers with a window hold the tokens that their window sees, and the budget limits only
+// the other layers.
 //
 // A drop leaves seven eighths of the budget (tokens_left()), so that not every further token needs a drop. A drop happens
 //   - at the end of a prompt (an append(), a session's rows in a batch, the prompt of a scheduler's request) that is longer
@@ -17,15 +18,15 @@
 
 namespace tessera {
 
-// Says which tokens stay beside the first `sinks` and the last `recent` tokens.
+// Says which tokens stay in addition to the first `sinks` and the last `recent` tokens.
 enum class TokenChoice : std::int32_t {
-  window = 0,  // no others: only the first `sinks` and the last `recent` tokens (StreamingLLM; Xiao et al. 2023)
+  window = 0,  // no further tokens: only the first `sinks` and the last `recent` tokens stay (StreamingLLM; Xiao et al. 2023)
   h2o = 1,     // tokens that have been attended to most so far (H2O; Zhang et al. 2023. Scissorhands; Liu et al. 2023)
   snapkv = 2,  // tokens that the last kAskingRows rows before the drop attend to most (SnapKV; Li et al. 2024)
 };
 
 struct TokenBudget {
-  std::uint32_t tokens = 0;  // the budget: tokens of a sequence at most, itself at least kLeastTokenBudget; 0: no budget
+  std::uint32_t tokens = 0;  // most tokens of a sequence that keep keys and values: at least kLeastTokenBudget, or 0: no budget
   TokenChoice choice = TokenChoice::window;
   std::uint32_t sinks = 4;   // first tokens that always stay
   // Last tokens that always stay. 0: half of tokens_left() with h2o, kAskingRows with snapkv. With `window` it has no effect: the last

@@ -8,7 +8,7 @@
 //   if (cold) made.greedy();
 //   auto sampler = made.build();
 //
-// An invalid option does not stop the chain: the Sampler's functions report it, Sampler::status() first.
+// An invalid option does not stop the chain: Sampler::status(), and each function of the Sampler that returns a Result, returns the error.
 #pragma once
 
 #include <concepts>
@@ -37,23 +37,24 @@ class Chain {
 
   // The stages. No stage changes the order of the candidates.
   //
-  // Keeps the candidate of the highest logit; of equal logits, the lowest token id.
+  // Keeps the candidate with the highest logit; among equal logits, the lowest token id.
   Chain& greedy() & noexcept;
   // Divides every logit by the temperature; 0 is greedy. Ackley, Hinton, Sejnowski (1985), section 2.
   Chain& temperature(float temperature) & noexcept;
   // Divides every logit by a temperature that follows the entropy H of the n candidates: low + (high - low) * (H / ln n)^exponent.
   // By kalomaze (koboldcpp; llama.cpp's temp_ext, where low = temp - range and high = temp + range).
   Chain& dynamic_temperature(const DynamicTemperatureOptions& options) & noexcept;
-  // Keeps the k best candidates (of equal logits, the lower token ids); 0 keeps all. Fan, Lewis, Dauphin (ACL 2018), section 5.4.
+  // Keeps the k best candidates (among equal logits, the lower token ids); 0 keeps all. Fan, Lewis, Dauphin (ACL 2018), section 5.4.
   Chain& top_k(std::size_t k) & noexcept;
-  // Keeps the fewest best candidates whose probabilities reach p in (0, 1]. Holtzman et al. (ICLR 2020), section 3.1.
+  // Keeps the smallest number of best candidates whose probabilities add up to at least p in (0, 1]. Holtzman et al. (ICLR 2020), section
+  // 3.1.
   Chain& top_p(float p, std::size_t min_keep = 1) & noexcept;
   // Keeps candidates at least p times as probable as the best one, p in [0, 1]. Nguyen et al. (ICLR 2025), section 3.
   Chain& min_p(float p, std::size_t min_keep = 1) & noexcept;
   // Keeps the candidates whose surprise (-ln probability) is nearest to the entropy of the distribution, until their probabilities add up
   // to p in (0, 1]. Meister et al. (TACL 2023).
   Chain& typical_p(float p, std::size_t min_keep = 1) & noexcept;
-  // Keeps logits of at least the best logit minus n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
+  // Keeps candidates whose logit is at least the best logit minus n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
   Chain& top_n_sigma(float n) & noexcept;
   // Changes the logit of each token that occurs `count` > 0 times among the last n counted tokens (PenaltyOptions). First, a positive
   // logit is divided by `repetition`, and any other logit is multiplied by it (Keskar et al. 2019, section 4.1). Then
@@ -79,8 +80,8 @@ class Chain {
   // mean surprise of drawn tokens comes near tau bits. Usually the last stage. Basu et al. (ICLR 2021).
   Chain& mirostat(const MirostatOptions& options) & noexcept;
 
-  // Adds a stage of your own: stage.hpp says what a stage may have. Sampler::clone() copies the stage. A null pointer is an error of
-  // the chain.
+  // Adds a stage of your own: stage.hpp says what a stage may have. Sampler::clone() copies the stage. A null pointer is an error that the
+  // Sampler returns.
   template <class T>
     requires StageFunction<std::decay_t<T>>
   Chain& stage(T&& function) & {
@@ -99,7 +100,7 @@ class Chain {
   // that share a seed.
   Chain& seed(std::uint64_t seed, std::uint32_t stream = 0) & noexcept;
 
-  // The functions above, for a temporary chain. They return the chain by value: auto usual = chain().top_k(40);
+  // The functions above, for a temporary chain. These functions return the chain by value: auto usual = chain().top_k(40);
   Chain greedy() && noexcept { return std::move(greedy()); }
   Chain temperature(float t) && noexcept { return std::move(temperature(t)); }
   Chain dynamic_temperature(const DynamicTemperatureOptions& o) && noexcept { return std::move(dynamic_temperature(o)); }

@@ -48,7 +48,7 @@ struct DryOptions {
   float base = 1.75f;                      // >= 1
   std::size_t allowed_length = 2;          // tokens; shorter repeats are not penalised
   std::size_t last_n = kWholeHistory;      // only the last n counted tokens are searched; kWholeHistory = all
-  std::span<const Token> breakers = {};    // tokens that a repeat never reaches across (line breaks, quotes); copied
+  std::span<const Token> breakers = {};    // tokens that a repeat never crosses (line breaks, quotes); copied
   Counted counted = Counted::answer;
 };
 

@@ -1,5 +1,5 @@
-// A Sampler makes a token of logits: it applies the stages of its chain (chain.hpp) and draws. It knows nothing of the engine. The
-// same logits, history, position and seed give the same token on every machine.
+// A Sampler draws a token from logits: it applies the stages of its chain (chain.hpp) and then draws. A Sampler does not depend on an
+// engine. The same logits, history, position and seed give the same token on every machine.
 //
 //   auto sampler = tessera::sampling::chain().top_k(40).temperature(0.8f).seed(7).build();
 //   auto token = sampler.sample(session.logits(), session.tokens(), session.next_position());
@@ -26,7 +26,7 @@ class Chain;
 struct SamplerState;
 }  // namespace sampling
 
-// A movable handle, used by one thread at a time. After the first call for a vocabulary no call allocates memory for each token. Exception:
+// A movable handle, used by one thread at a time. After the first call for a vocabulary, drawing a token allocates no memory. Exception:
 // some lists grow by doubling: mirostat's of accepted tokens, DRY's of counted tokens, and the text of a stage that follows a text.
 class Sampler {
  public:
@@ -40,40 +40,39 @@ class Sampler {
   [[nodiscard]] Status status() const noexcept;
 
   // Draws the token at `position`. logits: [vocabulary]; history: the tokens before `position`, prompt included, oldest first. `suppressed`
-  // are tokens that no stage sees, as if Chain::deny() came first; Tokenizer::suppressed() returns those of a model. Changes nothing that a
-  // later draw depends on: tell the sampler with accept() which token the sequence took. Errors: numeric, a logit is NaN, every logit is
-  // -inf, or a stage left no token; callback_failed, a stage of your own threw.
+  // are tokens that no stage sees, as if Chain::deny() came first; Tokenizer::suppressed() returns a model's suppressed tokens. Changes
+  // nothing that a later draw depends on: call accept() with the token that the sequence took. Errors: numeric, a logit is NaN, every logit
+  // is -inf, or a stage left no token; callback_failed, a stage of your own threw.
   [[nodiscard]] Result<Token> sample(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                                      std::span<const Token> suppressed = {}) noexcept;
 
   // Returns the distribution that sample() would draw from: the candidates that remain, with probabilities that add up to 1 (to f32
-  // rounding). Valid until the next call. A greedy sampler gives one candidate of probability 1.
+  // rounding). Valid until the next call. For a greedy sampler this is one candidate of probability 1.
   [[nodiscard]] Result<std::span<const sampling::Candidate>> distribution(std::span<const float> logits,
                                                                           std::span<const Token> history,
                                                                           std::uint64_t position,
                                                                           std::span<const Token> suppressed = {}) noexcept;
 
-  // Tells the stages that the sequence took `token` (drawn or forced). Needed by stages that remember (mirostat, grammars);
-  // Session::generate() calls it. After an error nothing has changed.
+  // Tells the stages that the sequence took `token` (drawn or forced). Stages that remember tokens (mirostat, grammars) need this call;
+  // Session::generate() makes it. After an error nothing has changed.
   Status accept(Token token) noexcept;
   // Undoes the last n accepts. Errors: invalid_argument, fewer tokens were accepted.
   Status rollback(std::size_t n) noexcept;
 
   // Decides whether the next generation goes on with the text that the stages have followed so far, or begins another text. Call it before
-  // the first token of a generation is drawn, with the tokens that the generation follows; generations, samples and schedulers do. It
+  // the first token of a generation is drawn, with the tokens that the generation follows; generations, samples and schedulers do. The call
   // matters only if a stage follows a text (Stage::follows_text(): grammars, reasoning budgets). The text goes on if `sequence`, or
   // `sequence` followed by `prompt`, ends with the tokens accepted so far. Otherwise, and if a stage says that its text has ended, another
   // text begins: all accepts are undone. Errors: invalid_state, the sampler is empty.
   Status begin_text(std::span<const Token> sequence, std::span<const Token> prompt = {}) noexcept;
 
-  // Says that the next token to be drawn, at `position`, is the first of an answer: penalties count from there (Counted::answer).
-  // Generations, samples and schedulers call it when they begin: each begins an answer of its own. A host that draws by
-  // sample() calls it with the number of the prompt's tokens; without it the whole history is the answer. Nothing happens to an
-  // empty sampler.
+  // Marks the next token to be drawn, at `position`, as the first token of an answer: penalties count from there (Counted::answer).
+  // Generations, samples and schedulers call begin_answer() when they begin. A host that draws with sample() calls begin_answer() with the
+  // number of the prompt's tokens; without this call the whole history counts as the answer. Does nothing on an empty sampler.
   void begin_answer(std::uint64_t position) noexcept;
 
-  // Checks that the stages serve a tokenizer with this fingerprint. invalid_argument: a stage was made for another one. A zero
-  // fingerprint (of a stage, or of an engine without a tokenizer) fits all.
+  // Checks that the stages fit a tokenizer with this fingerprint. Errors: invalid_argument, a stage was made for another tokenizer. A zero
+  // fingerprint (of a stage, or of an engine without a tokenizer) fits every tokenizer.
   [[nodiscard]] Status check_tokenizer(const Hash128& fingerprint) const noexcept;
 
   // Returns the bytes with which the text must go on, whatever the logits are: the result of the first stage whose Stage::forced() is not
@@ -92,7 +91,7 @@ class Sampler {
   void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
 
   // Returns the sampler as plain numbers, if numbers can describe all its stages (greedy, temperature, top_k and top_p, in any order, at
-  // most kMaxSampleSteps; a stage of your own by its step()). A backend may then draw instead, so that no logits come to the host.
+  // most kMaxSampleSteps; a stage of your own by its step()). A backend may then draw instead, so that the logits stay on the device.
   [[nodiscard]] std::optional<sampling::Recipe> recipe() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// A policy decides which request is served next, and which request gives its KV pages up when pages are short. It does so by two pure
-// functions of plain numbers, rank() and loss(). Choose one of the policies below, or derive your own from Policy:
+// A policy decides which request is served next, and which request gives its KV pages up when pages are short. A policy is two pure
+// functions of plain numbers: rank() and loss(). Choose one of the policies below, or derive your own from Policy:
 //
 //   struct LongestFirst final : tessera::Policy {
 //     std::string_view name() const noexcept override { return "longest first"; }
@@ -24,19 +24,19 @@ struct PlannedRequest {
   std::uint64_t order = 0;             // the order of submission, from 0; it decides between equal ranks
   std::int32_t priority = 0;           // lower comes first
   double submitted = 0.0;              // seconds of the scheduler's clock
-  double deadline = std::numeric_limits<double>::infinity();  // time at which the last token must be there, on the scheduler's clock
+  double deadline = std::numeric_limits<double>::infinity();  // latest time of the last token, on the scheduler's clock
   double tenant_service = 0.0;         // TenantFigures::service of its tenant: tokens times prices, divided by the tenant's weight
   std::uint64_t prompt = 0;            // tokens of the prompt
-  std::uint64_t drawn = 0;             // tokens drawn so far, behind the prompt
+  std::uint64_t drawn = 0;             // tokens drawn so far, after the prompt
   std::uint64_t expected = 0;          // tokens that will be drawn in all: max_tokens, or an estimate
   std::uint64_t computed = 0;          // tokens of prompt and answer whose keys and values are in the cache
   std::uint64_t dropped = 0;           // `computed` tokens whose keys and values were dropped, by a stream or by a budget of tokens
-  std::uint64_t budget = 0;            // tokens in the cache at which some are dropped, once the prompt is computed; 0: never
-  // Bytes of pages that the next drop of tokens needs, in addition to the pages of the rows before it: copies of shared pages, pages that a
-  // window has passed (the tokens behind them move), and the bytes that are set aside for the request from then on.
+  std::uint64_t budget = 0;            // number of tokens in the cache at which tokens are dropped, once the prompt is computed; 0: never
+  // Bytes of pages that the next drop of tokens needs, in addition to the pages of the rows before the drop: copies of shared pages, pages
+  // that a window has passed (the tokens after them move up), and bytes that are set aside for the request after the drop.
   std::uint64_t drop_bytes = 0;
   std::uint64_t copy_bytes = 0;        // bytes of the copies that the next row makes of shared pages that are not full
-  // True: the request never gives its pages up, because they could not be computed again (tokens have been dropped, for example). The
+  // True: the request never gives its pages up, because its pages could not be computed again (tokens have been dropped, for example). The
   // pages that it needs until its end are set aside.
   bool keeps_pages = false;
   bool keeps_windows = false;          // true: pages that sliding windows have passed stay in use
@@ -44,11 +44,12 @@ struct PlannedRequest {
   std::uint64_t held = 0;              // bytes of pages that the plan counts as free if the request gives its pages up (shared pages too)
   std::uint64_t shared = 0;            // waiting requests: bytes of the pages of `saved` that other sequences use already
   // Waiting requests: the `order` of a request that is served earlier and computes the same beginning of a prompt. While the other request
-  // has rows in a step, this one gets none, because it can take over the other one's computed pages afterwards.
+  // has rows in a step, this request gets none, because it can share the other request's computed pages afterwards.
   std::uint64_t awaits = kNobody;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   // Decoding requests with a drafter. drafts: drafts that the request may have in a step. draft_chance: probability that a draft is
-  // accepted if the drafts before it were; infinite: make all drafts, whether they pay or not. draft_seconds: time to make one draft.
+  // accepted if the drafts before it were accepted; infinite: make all drafts, even if they do not pay. draft_seconds: time to make one
+  // draft.
   std::uint32_t drafts = 0;
   std::uint32_t branches = 0;          // chains that may branch off the first chain of drafts; each takes a page of each group of layers
   double draft_chance = 0.0, draft_seconds = 0.0;
@@ -56,7 +57,7 @@ struct PlannedRequest {
   // counts the tokens of one sequence. next_bytes: bytes of pages that the next step takes for all sequences together.
   std::uint32_t beams = 1;
   std::uint64_t next_bytes = 0;
-  bool suspended = false;              // waiting requests: the `computed` tokens lie in the kv_file, and come back whole
+  bool suspended = false;              // waiting requests: the pages of all `computed` tokens are in the kv_file and will be read back
 
   // Returns how many rows have to be computed until the next token is drawn: 1 while the request decodes (1 for each beam).
   [[nodiscard]] std::uint64_t needed() const noexcept { return prompt + drawn - computed; }
@@ -73,8 +74,8 @@ class Policy {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   // Returns the request's rank. Requests of a lower rank are served first; requests of equal rank, in order of submission.
   [[nodiscard]] virtual double rank(const PlannedRequest& request, double now) const noexcept = 0;
-  // Returns how much is lost if the request gives its pages up. When a request needs pages and none are free, the one with the lowest loss
-  // among the running requests that come after it in rank gives its pages up. Default: computed tokens that are lost for each byte that
+  // Returns how much is lost if the request gives its pages up. When a request needs pages and no page is free, one of the running requests
+  // that come after it in rank gives its pages up: the one with the lowest loss. Default: computed tokens that are lost for each byte that
   // becomes free.
   [[nodiscard]] virtual double loss(const PlannedRequest& request, double now) const noexcept;
 };

@@ -37,10 +37,10 @@ enum class IfLate : std::int32_t {
 
 struct Request {
   std::vector<Token> prompt;              // tokens that follow the tokens of `session`; may be empty if `session` has tokens
-  // The session to go on from (a fork with a system prompt, a conversation's). None: a new session with `session_options`.
+  // The session whose tokens the prompt follows (a fork with a system prompt, for example). None: a new session with `session_options`.
   std::optional<Session> session = {};
   SessionOptions session_options = {};
-  std::optional<Sampler> sampler = {};    // none: greedy
+  std::optional<Sampler> sampler = {};    // none: takes the likeliest token (greedy)
   GenerateOptions generate = {};          // its `stop` ends the request
   // Number of answers (samples) to the prompt, which is computed once. Sample i draws with the given sampler, with i added to the stream
   // number of its random numbers (Sampler::stream()).
@@ -49,24 +49,24 @@ struct Request {
   // beam_search() with these options. Limits, end tokens and `stop` come from these options; a sampler, several samples and `generate` are
   // refused.
   std::optional<BeamOptions> beams = {};
-  // The adapters with which the request is computed. nullopt: those of `session`, or of `session_options`. An adapter with an invocation
-  // that is not in the prompt changes nothing.
+  // The adapters with which the request is computed. nullopt: the adapters of `session`, or of `session_options`. An adapter with an
+  // invocation that is not in the prompt changes nothing.
   std::optional<std::vector<AdapterUse>> adapters = {};
   std::int32_t priority = 0;              // lower is served first (by_priority)
   double deadline = std::numeric_limits<double>::infinity();  // seconds from now to the last token
   IfLate if_late = IfLate::run;
   std::string tenant = {};                // the user to whom the request belongs (fair_by_tenant, figures)
   SessionAtEnd session_at_end = SessionAtEnd::drop;
-  // Receives the pieces instead of the handle, on the thread that drives the scheduler. It must not call the scheduler. If it throws,
-  // the request ends with callback_failed.
+  // Receives the pieces instead of the handle, on the thread that drives the scheduler. The callback must not call the scheduler. If the
+  // callback throws, the request ends with callback_failed.
   std::function<void(const RequestPiece&)> on_piece = {};
   // For readers without a thread that waits in next(), such as an event loop. Called when the handle has something to read (a piece, or the
   // end of the answer), and not again until try_next() has returned nothing. Called outside of locks on the thread that drives the
-  // scheduler. It must not call the scheduler or the handle, only wake the reader. If it throws, step() returns the error. It may be called
-  // once more after the handle is destroyed.
+  // scheduler. The callback must not call the scheduler or the handle, only wake the reader. If the callback throws, step() returns the
+  // error. The callback may be called once more after the handle is destroyed.
   std::function<void()> on_ready = {};
-  // true: on_ready is also called after a step that has computed some of the prompt (RequestFigures::computed_tokens). Here too it is not
-  // called again until try_next() has returned nothing.
+  // true: on_ready is also called after a step that has computed some of the prompt (RequestFigures::computed_tokens). As above, on_ready
+  // is not called again until try_next() has returned nothing.
   bool tells_progress = false;
 };
 
@@ -109,35 +109,36 @@ class RequestHandle {
 
   // Returns the next piece, and waits for it. If no Driver drives the scheduler, this call drives it.
   // nullopt: there is no piece, and state() says why:
-  //   ended    all pieces have been given. status() says whether the request failed.
+  //   ended    all pieces have been returned. status() says whether the request failed.
   //   paused   no piece comes before resume(), and the call does not wait for resume().
   //   else     `timeout` has passed; or there is no Driver, and the scheduler cannot go on until another request is read or resumed; or
   //            its steps fail again and again: then drive_status() has their error. Nothing is lost: when the cause is gone (memory is
   //            free again, for example), call next() again.
-  // Without a timeout, and with a Driver, the call may wait without end: as long as other requests or sessions of the
-  // host keep the pages that this request needs, or its place among the running requests (StepLimits::max_running).
+  // Without a timeout, and with a Driver, the call may wait without end: as long as other requests or sessions of the host keep the pages
+  // that this request needs, or as long as max_running other requests run (StepLimits).
   [[nodiscard]] std::optional<RequestPiece> next(
       std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) noexcept;
   // Returns a piece that is ready, or nullopt. Does not drive the scheduler and does not wait.
   [[nodiscard]] std::optional<RequestPiece> try_next() noexcept;
-  // Returns the error with which the request has failed; success while it goes on and after it has ended well. An error stays. Pieces that
-  // were drawn before the error can still be read. Exception: while drive_status() has an error and the request has none, returns the error
-  // of drive_status(), although the request has not failed (state() is not ended).
+  // Returns the error with which the request has failed; success while it goes on and after it has ended well. Later calls return the same
+  // error. Pieces that were drawn before the error can still be read. Exception: while drive_status() has an error and the request has
+  // none, returns the error of drive_status(), although the request has not failed (state() is not ended).
   [[nodiscard]] Status status() const noexcept;
   // Returns the error of the scheduler's steps, if several of them failed one after another and the last next() gave up driving the
-  // scheduler for that reason; otherwise success. It says nothing about the request, which goes on.
+  // scheduler for that reason; otherwise success. This error does not concern the request, which goes on.
   [[nodiscard]] Status drive_status() const noexcept;
 
   // Ends the request at the next step, with ErrorCode::cancelled.
   void cancel() noexcept;
-  // pause(): the request gets no rows until resume(). Its pages may be taken meanwhile; they are computed again after resume().
+  // pause(): the request gets no rows until resume(). Its pages may be taken meanwhile; their tokens are then computed again after
+  // resume().
   void pause() noexcept;
   void resume() noexcept;
 
   [[nodiscard]] std::uint64_t id() const noexcept;
   [[nodiscard]] RequestState state() const noexcept;
-  // Returns how a sample has finished. none: it has not. error or cancelled: the request failed before the sample had finished, and
-  // status() says why.
+  // Returns how a sample has finished. none: it has not finished. error or cancelled: the request failed before the sample had finished,
+  // and status() says why.
   [[nodiscard]] FinishReason finish_reason(std::uint32_t sample = 0) const noexcept;
   [[nodiscard]] RequestFigures figures() const noexcept;
   // Returns the result of a search (Request::beams), the best first, when the request has ended. A second call returns nothing.

@@ -1,7 +1,7 @@
 // Runs many requests on one engine. A Scheduler is a deterministic object without threads: the submitted requests, the clock and the
-// policy decide what a step computes. A request's tokens are the ones that its session would give alone. They depend neither on other
-// requests, nor on the policy, nor on the chunks in which the prompt is computed, nor on preemption (a preempted request gives its KV pages
-// up and gets them back later).
+// policy decide what a step computes. A request gets the same tokens as it would get alone. The tokens do not depend on other requests, on
+// the policy, on the chunks in which the prompt is computed, or on preemption (a preempted request gives its KV pages up and gets them back
+// later).
 //
 // A request that has dropped tokens (by a budget of tokens, or as a stream) could not be computed again with the same bits. So without a
 // kv_file it is not preempted after its first drop. Before that drop, the pages that it needs until its end are set aside; if they are not
@@ -12,8 +12,8 @@
 //   while (auto piece = request->next()) std::fputs(piece->piece.text.c_str(), stdout);
 //   if (auto status = request->status(); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
 //
-// Threads: any thread may call submit(). step() is called by the host's own loop, by a Driver's thread, or, if there is neither, by
-// RequestHandle::next().
+// Threads: any thread may call submit(). The host's own loop or a Driver's thread calls step(); without a loop and a Driver,
+// RequestHandle::next() does.
 #pragma once
 
 #include <cstdint>
@@ -53,17 +53,18 @@ struct SchedulerOptions {
   std::map<std::string, double> weights = {};  // weights of tenants; a tenant that is not named has 1
   // Returns seconds that never go back. None: the system's steady clock. If it throws, its last time is used again.
   std::function<double()> clock = {};
-  // Called on the thread that drives or submits, outside of locks. It must not call the scheduler.
+  // Called on the thread that drives or submits, outside of locks. The callback must not call the scheduler.
   std::function<void(const RequestEvent&)> on_event = {};
-  // Called for each change of the engine's prefix index, whoever made the change. Called after a step, on the thread that drives, outside
-  // of locks, for one event at a time and in the order of the changes. The first event is `cleared`. It must not call the scheduler.
+  // Called for each change of the engine's prefix index, also for changes outside of this scheduler. Called after a step, on the thread
+  // that drives, outside of locks, for one event at a time and in the order of the changes. The first event is `cleared`. The callback must
+  // not call the scheduler.
   std::function<void(const KvEvent&)> on_kv_event = {};
 };
 
 // Figures since the scheduler was made. Times are in seconds.
 struct SchedulerFigures {
   Histogram queue, time_to_first_token, inter_token, per_output_token, end_to_end;
-  Histogram step, planning, rows;          // seconds of a step; seconds that the scheduler itself takes of them; rows of a step
+  Histogram step, planning, rows;          // seconds of a step; seconds of a step that the scheduler itself takes; rows of a step
   std::uint64_t submitted = 0, refused_busy = 0, refused_size = 0, refused_late = 0;
   std::uint64_t finished = 0, cancelled = 0, failed = 0, late = 0;
   std::uint64_t steps = 0, prompt_tokens = 0, reused_tokens = 0, tokens = 0, recomputed_tokens = 0;
@@ -86,37 +87,37 @@ class Scheduler {
   Scheduler& operator=(Scheduler&&) noexcept;
   ~Scheduler();  // requests that have not ended are cancelled
 
-  // Submits a request from any thread; does not wait. Errors: invalid_argument, a prompt or an option, or a request that can never
-  // fit, with the numbers; busy, too many requests wait, and the sentence says when to try again; too_late (IfLate::refuse);
-  // invalid_state, the scheduler is draining.
+  // Submits a request from any thread; does not wait. Errors: invalid_argument, a prompt or an option, or a request that can never fit (the
+  // message has the numbers); busy, too many requests wait (the message says when to try again); too_late (IfLate::refuse); invalid_state,
+  // the scheduler is draining.
   [[nodiscard]] Result<RequestHandle> submit(Request request) noexcept;
 
   // Computes one step. Returns false if there is nothing to do until a request is submitted, read or resumed, or until wake_time().
-  // Errors: an error of the whole step (a device's): the requests of the step have ended with it. Exception: callback_failed, a callback
-  // of the host (clock, on_event, on_kv_event, on_ready) threw, in this step or since the last step. The error names the callback; the
-  // step is done, and the requests go on.
+  // Errors: an error of the whole step (of a device, for example); the requests of the step have ended with this error. Exception:
+  // callback_failed, a callback of the host (clock, on_event, on_kv_event, on_ready) threw, in this step or since the last step. The error
+  // names the callback; the step is done, and the requests go on.
   Result<bool> step() noexcept;
   // Returns the time of the scheduler's clock at which step() has something to do again, even if nobody calls anything; infinity: never.
   [[nodiscard]] double wake_time() const noexcept;
 
-  // Calls `work` on the caller's thread while no step runs: waits for the step that runs, and holds back the next one. May be called from
-  // any thread; callers and steps run in the order in which they come. Use it for what a host computes beside the scheduler with
-  // Engine::forward(), so that the times from which the scheduler learns are the times of its steps alone. Requests wait as long as `work`
-  // takes, so keep it as short as StepLimits::seconds. Precondition: `work` waits for nothing that needs a step: it calls no
-  // RequestHandle::next(), and neither stops a driver nor waits for one. Errors: callback_failed, `work` is empty or threw;
-  // invalid_state, called within a step or within another `work` (step() called within `work` gives the same error).
+  // Calls `work` on the caller's thread while no step runs: waits for the running step, and delays the next step. May be called from any
+  // thread; callers and steps run in the order in which they come. Use it for what a host computes beside the scheduler with
+  // Engine::forward(), so that the times from which the scheduler learns are only the times of its steps. Requests wait as long as `work`
+  // takes, so keep it as short as StepLimits::seconds. Precondition: `work` waits for nothing that needs a step: `work` must not call
+  // RequestHandle::next(), stop a driver or wait for a driver. Errors: callback_failed, `work` is empty or threw; invalid_state, called
+  // within a step or within another `work` (step() called within `work` returns the same error).
   [[nodiscard]] Status between_steps(const std::function<void()>& work) noexcept;
 
   // Cancels a request by its id, from any thread, as RequestHandle::cancel() does. An id that has ended or never existed is no error.
   // Errors: out_of_memory, the request goes on.
   [[nodiscard]] Status cancel(std::uint64_t request) noexcept;
-  // Makes submit() refuse from now on. Requests that were submitted go on. Does not wait.
+  // Makes submit() refuse new requests from now on. Submitted requests go on. Does not wait.
   void drain() noexcept;
   [[nodiscard]] bool idle() const noexcept;  // there is no request
   // Returns an estimate of the seconds until a request that is submitted now begins.
   [[nodiscard]] double expected_wait() const noexcept;
 
-  // Returns a copy of the figures, tenants included. Its time grows with the number of tenants; a step's does not.
+  // Returns a copy of the figures, tenants included. The time of figures() grows with the number of tenants; the time of a step does not.
   [[nodiscard]] SchedulerFigures figures() const noexcept;
   [[nodiscard]] const Engine& engine() const noexcept;
 
@@ -148,8 +149,8 @@ class Driver {
   // them, and call again; invalid_state, the driver was stopped with requests left, or the caller is a callback of the driver.
   // Waits without end while requests need pages that sessions of the host keep, and while every step fails.
   [[nodiscard]] Status wait_until_idle() noexcept;
-  // Ends the thread after the step that runs, and waits for it. Exception: called from a callback of the driver, it does not wait,
-  // and the thread ends after the callback.
+  // Ends the thread after the running step, and waits until the thread has ended. Exception: if a callback of the driver calls stop(),
+  // stop() does not wait, and the thread ends after the callback.
   void stop() noexcept;
 
  private:

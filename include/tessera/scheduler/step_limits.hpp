@@ -17,13 +17,13 @@ struct StepLimits {
   std::uint32_t max_running = 64;    // requests at once; samples and beams count
   Batching batching = Batching::continuous;
   double max_wait = 0.1;             // seconds; dynamic batching
-  // How much room admission leaves for tokens that are not drawn yet, as a share of these tokens, 0 to 1. A request is admitted if there are
-  // pages for its prompt, and for this share of the tokens that this request and the running requests are still expected to draw. 0:
-  // admission leaves room only for the next page of each request. 1: no request is ever preempted if the expected lengths are right.
+  // Share of the tokens not drawn yet for which admission leaves room, 0 to 1. A request is admitted if there are pages for its prompt, and
+  // for this share of the tokens that this request and the running requests are still expected to draw. 0: admission leaves room only for
+  // the next page of each request. 1: no request is ever preempted if the expected lengths are right.
   double headroom = 0.25;
   // Share of a step's rows for prompts that the first prompt keeps, 0 to 1. Prompts of the same rank that come after the first prompt, but
-  // are so short that they still finish earlier, are served before the rest of the first prompt. Because it keeps its share, the first
-  // prompt takes at most 1 / first_share times as many steps as without shorter prompts. 1: no later prompt is served before the first.
+  // are so short that they still finish earlier, are served before the rest of the first prompt. Because of its share, the first prompt
+  // takes at most 1 / first_share times as many steps as without shorter prompts. 1: no later prompt is served before the first.
   double first_share = 0.25;
 };
 

@@ -1,12 +1,12 @@
 // Turns text into tokens and back, with the vocabulary among a model's settings; no weights are needed. The settings have the vocabulary as
 // lists (GGUF files), as the text of a tokenizer.json (Setting::tokenizer_json), or as the bytes of SentencePiece's tokenizer.model
-// (Setting::sentencepiece_model). Lists and tokenizer.model are of one of four families:
+// (Setting::sentencepiece_model). Lists and tokenizer.model belong to one of four families:
 //   llama    SentencePiece BPE: scores, byte fallback (Kudo & Richardson, 2018)
 //   gpt2     byte-level BPE: a pre-tokenizer cuts the text into words, ranked merges join the bytes of each (Radford et al., 2019)
 //   unigram  "t5" in files: the text is cut into the tokens whose scores have the greatest sum (Kudo, 2018)
 //   gemma4   ranked merges join the characters of the text as it is, with U+2581 for spaces and byte fallback
 // A tokenizer.json states its steps itself: added tokens, normalizer, pre-tokenizer, model (BPE, Unigram, WordPiece, WordLevel),
-// post-processor, decoder. docs/reference/tokenizers.md lists what tessera has of them.
+// post-processor, decoder. docs/reference/tokenizers.md lists the steps that tessera supports.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class Decoder;
 }
 
 // The tokens that encode() puts around a text. as_model: BOS and EOS if the model's metadata demands them. always: BOS in front, even if
-// the metadata does not demand it, and no EOS. never: neither.
+// the metadata does not demand it, and no EOS. never: no BOS and no EOS.
 enum class Bos : std::int32_t { as_model = 0, always = 1, never = 2 };
 
 // The meaning of "<|im_end|>" in a text. as_text: letters, so that text from strangers cannot forge control tokens. parse: the control
@@ -41,8 +41,8 @@ enum class Special : std::int32_t { as_text = 0, parse = 1 };
 // Control (and unknown) tokens in decoded text: omit leaves them out, show writes their names.
 enum class ControlText : std::int32_t { omit = 0, show = 1 };
 
-// The place of decoded text in its sequence. At a sequence's start, `llama` vocabularies drop the space that encoding put in front. In a
-// continuation of a prompt the text keeps the space.
+// The place of decoded text in its sequence. At a sequence's start, a `llama` vocabulary drops the space that encoding put in front of the
+// text. In a continuation of a prompt, the text keeps the space.
 enum class TextStart : std::int32_t { sequence = 0, continuation = 1 };
 
 // Types of tokens, with the numbers of Setting::token_types.
@@ -50,7 +50,8 @@ enum class TokenType : std::int32_t {
   undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
 };
 
-// bpe (BPE on characters), word_piece and word_level are models of a tokenizer.json only. gpt2 is its byte-level BPE too.
+// bpe (BPE on characters), word_piece and word_level are models of a tokenizer.json only. gpt2 is also the byte-level BPE of a
+// tokenizer.json.
 enum class TokenizerModel : std::int32_t {
   none = 0, llama = 1, gpt2 = 2, unigram = 3, gemma4 = 4, bpe = 5, word_piece = 6, word_level = 7
 };
@@ -72,32 +73,33 @@ struct TextFrame {
 // The tokens that a model wants around and between two texts: front, first text, between, second text, back.
 struct PairFrame {
   std::vector<Token> front = {}, between = {}, back = {};
-  bool has_segments = false;  // true: the second text and the tokens behind it are of segment 1 (Row::segment)
+  bool has_segments = false;  // true: the second text and the tokens after it are of segment 1 (Row::segment)
 };
 
 // The size of the Tokenizer that from_settings() will make.
 struct TokenizerPlan {
   std::uint64_t tokens = 0;
-  // Bytes that the Tokenizer will hold; making it needs hardly more. Compiled pre-tokenizer patterns count as 64 KiB. For a tokenizer.json
-  // and a tokenizer.model these are the bytes at the peak, while the tokenizer is made; it holds a third less afterwards.
+  // Bytes that the Tokenizer will hold; making the Tokenizer needs hardly more. Compiled pre-tokenizer patterns count as 64 KiB. Exception:
+  // for a tokenizer.json and a tokenizer.model these are the bytes at the peak, while the Tokenizer is made; afterwards the Tokenizer holds
+  // a third less.
   std::uint64_t bytes = 0;
 };
 
-// A vocabulary and its rules: a cheap immutable handle whose copies share the vocabulary. Threads: every function may be called from
-// several at once.
+// A vocabulary and its rules: a cheap immutable handle whose copies share the vocabulary. Threads: several threads may call every function
+// at once.
 //
 //   auto tokens = engine.tokenizer().encode("Once upon a time");
 //   auto text = engine.tokenizer().decode(*tokens);
 //   if (text) std::fputs(text->c_str(), stdout);
 class Tokenizer {
  public:
-  // Makes an empty handle, for a model without a vocabulary, whose host brings its own. encode() returns an error that says so.
+  // Makes an empty handle, for a model without a vocabulary (the host then has its own). encode() returns invalid_state.
   Tokenizer() noexcept;
 
-  // Makes the tokenizer of a model's settings (ModelSource::settings()). Accepts faults with which files work elsewhere: arrays longer than
-  // the token list (the rest is ignored), tokens with the same text (encoding gives the lowest id), empty tokens (never encoded), and
+  // Makes the tokenizer of a model's settings (ModelSource::settings()). Accepts faults that other programs accept too: arrays longer than
+  // the token list (the rest is ignored), tokens with the same text (encode() returns the lowest id), empty tokens (never encoded), and
   // merges whose parts or result are not tokens (never applied).
-  // "truncation" and "padding" of a tokenizer.json are ignored: encode() gives all tokens of a text.
+  // "truncation" and "padding" of a tokenizer.json are ignored: encode() returns all tokens of a text.
   // Errors name the setting as its file calls it, and the index in it: corrupt_file; not_found; unsupported, an unknown model or
   // pre-tokenizer, or control and user-defined tokens of more than 2 MiB of text; out_of_memory; cancelled, by `stop`.
   [[nodiscard]] static Result<Tokenizer> from_settings(const Settings& settings, const std::stop_token& stop = {}) noexcept;
@@ -110,15 +112,16 @@ class Tokenizer {
   // Returns the tokens of a text. Every text can be encoded: bytes that are not UTF-8 become byte tokens. A byte for which the vocabulary
   // has no token becomes the unknown token, or nothing if there is none or if it is a control token. With Special::as_text no text becomes
   // a control token. If the model's tokenizer normalises (NFC: Qwen, Command R, GPT-NeoX), text between special tokens is brought into
-  // normal form first, and decoding gives the normal form; bytes that are not UTF-8 stay as they are.
+  // normal form first, and decoding returns the normal form; bytes that are not UTF-8 stay as they are.
   // Errors: invalid_argument, Bos::always with a vocabulary that has no BOS, or a text over 1 GiB; invalid_state, an empty handle;
-  // out_of_memory. Time: n log n in the text's length. Memory, the result included: a few KB, and at most ten bytes for each byte of the
-  // text or for each token, whichever are more. A text that is not in normal form takes eleven bytes instead of ten; and if its normal form
-  // is longer, the bytes of the normal form count. The steps of a tokenizer.json take twice as much. Errors of these steps: unsupported, a
-  // pattern of the file takes too much work on this text; invalid_argument, the normalizer makes a text of it that is far too long.
+  // out_of_memory. With a tokenizer.json also: unsupported, a pattern of the file takes too much work on this text; invalid_argument, the
+  // normalizer makes the text far too long.
+  // Time: n log n in the text's length. Memory, the result included: a few KB, and at most ten bytes for each byte of the text or for each
+  // token, whichever are more. A text that is not in normal form takes eleven bytes instead of ten; if its normal form is longer, the bytes
+  // of the normal form count. The steps of a tokenizer.json take twice as much.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
 
-  // Returns the text of tokens, as a Detokenizer gives it: always UTF-8, with U+FFFD for bytes that form no character. Errors:
+  // Returns the text of tokens, as a Detokenizer returns it: always UTF-8, with U+FFFD for bytes that form no character. Errors:
   // invalid_argument, a token that is not in the vocabulary.
   [[nodiscard]] Result<std::string> decode(std::span<const Token> tokens, DecodeOptions options = {}) const noexcept;
 
@@ -137,13 +140,13 @@ class Tokenizer {
   [[nodiscard]] TokenType type(Token token) const noexcept;
   [[nodiscard]] TokenizerModel model() const noexcept;
   [[nodiscard]] std::string_view pre_tokenizer() const noexcept;  // "gpt-2", "llama-bpe", ...; empty for other families than gpt2
-  // Returns whether the file does not name its pre-tokenizer (old converters did not), so that "default" is a guess: tokens may differ
-  // from those that the model was trained with.
+  // Returns whether the file does not name its pre-tokenizer (old converters did not), so that "default" is a guess: tokens may differ from
+  // the tokens that the model was trained with.
   [[nodiscard]] bool pre_tokenizer_is_assumed() const noexcept;
   [[nodiscard]] std::optional<Token> bos() const noexcept;
   [[nodiscard]] std::optional<Token> eos() const noexcept;
-  // Return the tokens that encode() puts around a text by Bos::as_model, and those that the vocabulary's rules put around and between two
-  // texts; empty if the vocabulary has none.
+  // Return the tokens that encode() puts around a text by Bos::as_model, and the tokens that the vocabulary's rules put around and between
+  // two texts; empty if the vocabulary has none.
   [[nodiscard]] const TextFrame& frame() const noexcept;
   [[nodiscard]] const PairFrame& pair_frame() const noexcept;
   [[nodiscard]] bool adds_bos() const noexcept;  // by Bos::as_model
@@ -158,8 +161,8 @@ class Tokenizer {
   // Returns a hash of everything that decides what encode() and decode() return: texts, types, merges or scores, the pre-tokenizer and
   // the options. The same on every machine. Zero without a vocabulary.
   [[nodiscard]] Hash128 fingerprint() const noexcept;
-  // Returns whether both give the same tokens for the same texts, and the same texts for the same tokens. Compares both vocabularies
-  // whole if their fingerprints agree.
+  // Returns whether both tokenizers return the same tokens for the same texts, and the same texts for the same tokens. If the fingerprints
+  // are equal, compares both vocabularies in full.
   [[nodiscard]] bool operator==(const Tokenizer& other) const noexcept;
 
  private:

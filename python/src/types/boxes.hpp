@@ -1,5 +1,5 @@
-// The library's objects as Python's classes hold them. A box keeps alive what its objects refer to: members are
-// destroyed in reverse order.
+// The library's objects in boxes, which Python's classes hold. A box keeps alive all objects to which its objects
+// refer; members are destroyed in reverse order.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ using FloatArray = nb::ndarray<nb::numpy, float>;
 
 struct EngineBox {
   Engine engine;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the following members
   std::optional<GrammarVocabulary> vocabulary;
   std::optional<ChatTemplate> chat_template;
 
@@ -64,7 +64,7 @@ struct GrammarBox {
 };
 using GrammarHandle = Handle<GrammarBox>;
 
-// One stage of a chain that is not built yet. A stage with a grammar is made when the engine is known.
+// The arguments of a StageMaker. A stage with a grammar can be made only when the engine is known.
 struct Making {
   EngineBox* engine = nullptr;  // nullptr: the stages that need an engine are left out
   FailurePtr failure;
@@ -75,7 +75,7 @@ struct ChainSpec {
   std::vector<StageMaker> stages;
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
-  bool needs_engine = false;  // a stage has a grammar
+  bool needs_engine = false;  // true: a stage has a grammar
   std::string words;          // for repr()
 
   // Builds a sampler in its first state. Called without the GIL.
@@ -89,18 +89,18 @@ struct SamplerBox {
   bool built = false;
   Use use;
 
-  // Builds the sampler if that has not happened. Called without the GIL, by the one who uses the box.
+  // Builds the sampler unless it is built already. Called without the GIL, by the caller that uses the box.
   Status prepare(EngineBox* engine);
 };
 using SamplerHandle = Handle<SamplerBox>;
 
-// Returns a numpy array of `rows` rows that views `values`, which live as long as `owner`. No copy.
+// Returns a numpy array of `rows` rows that views `values`, without a copy. The values live as long as `owner`.
 template <class T>
 nb::object array_of(std::span<const T> values, std::initializer_list<std::size_t> shape,
                     std::shared_ptr<const void> owner) {
   auto* kept = new std::shared_ptr<const void>(std::move(owner));
   const nb::capsule capsule(kept, [](void* last) noexcept { delete static_cast<std::shared_ptr<const void>*>(last); });
-  // The memory is the array's own, and nobody reads it afterwards: Python may write.
+  // Python may write to the memory: the array owns it, and the library no longer reads it.
   return nb::cast(nb::ndarray<nb::numpy, T>(const_cast<T*>(values.data()), shape, capsule), nb::rv_policy::reference);
 }
 // Returns a numpy array that owns a copy of `values`.
@@ -111,14 +111,14 @@ nb::object array_copy(std::span<const T> values) {
   return array_of<T>(own, {own.size()}, copy);
 }
 
-// Returns the tokens of a prompt: a text is encoded, with the model's BOS if it begins a sequence. Called without the
-// GIL.
+// Returns the tokens of a prompt. A text is encoded, with the model's BOS if the text begins a sequence. Called without
+// the GIL.
 Result<Tokens> tokens_of(const TextOrTokens& prompt, const Tokenizer& tokenizer, bool begins, bool special);
 
 nb::object python_of(const Json& json);
-Json json_of(nb::handle object);  // throws InvalidArgument for what is no JSON
+Json json_of(nb::handle object);  // throws InvalidArgument if the object has no JSON form
 
-// Options of a generation that several functions share.
+// Returns the options of a generation; several functions share the arguments.
 GenerateOptions generate_options(std::optional<std::size_t> max_tokens,
                                  const std::optional<std::variant<std::string, std::vector<std::string>>>& stop,
                                  const std::optional<Tokens>& stop_tokens, bool ignore_eos, std::uint32_t logprobs,
@@ -134,7 +134,7 @@ nb::dict figures_dict(const RequestFigures& figures);
 nb::dict figures_dict(const SchedulerFigures& figures);
 nb::dict kv_figures_dict(const Engine& engine);
 
-// Returns `fn`, or the library's bar for terminals and notebooks if it is None (tessera._progress); None for False.
+// Returns `fn`. For None returns the library's bar for terminals and notebooks (tessera._progress), for False None.
 nb::object progress_of(const nb::object& fn, const std::string& title);
 
 struct DrafterBox {
@@ -156,6 +156,6 @@ void bind_grammar(nb::module_& m);
 void bind_sampler(nb::module_& m);
 void bind_scheduler(nb::module_& m);
 void bind_conversation(nb::module_& m);
-void stop_drivers();  // at the interpreter's end
+void stop_drivers();  // called at the interpreter's end
 
 }  // namespace tessera::python

@@ -1,4 +1,4 @@
-// Errors of the library as exceptions of tessera._errors: one class for each ErrorCode.
+// Turns errors of the library into exceptions of tessera._errors, one class for each ErrorCode.
 #pragma once
 
 #include <string_view>

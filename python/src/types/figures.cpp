@@ -1,4 +1,4 @@
-// Figures as dicts, with the names that the C ABI's JSON has.
+// Figures as dicts, with the same names as in the JSON of the C ABI.
 #include <cmath>
 #include <concepts>
 #include <map>
@@ -10,7 +10,8 @@ namespace tessera::python {
 
 namespace {
 
-// A number that is not finite, and a time that has not come, are None.
+// Collects the fields of figures as a dict. None stands for a number that is not finite, and for a time that has not
+// come yet.
 struct FieldsDict {
   nb::dict dict;
 

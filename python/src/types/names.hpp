@@ -1,4 +1,5 @@
-// Options that Python gives as words: a table for each, and an error that lists the words.
+// Options that Python passes as words. There is a table for each option, and the error for a wrong word lists all
+// words.
 #pragma once
 
 #include <span>
@@ -18,7 +19,7 @@ struct Named {
   T value;
 };
 
-// Returns the value of a word. Throws InvalidArgument with all words if there is none.
+// Returns the value of a word. Throws InvalidArgument, which lists all words, if the table does not have the word.
 template <class T, std::size_t n>
 T value_named(std::string_view option, std::string_view name, const Named<T> (&table)[n]) {
   std::string known;
@@ -44,7 +45,7 @@ InstructionSet instruction_set_named(std::string_view name);
 JsonSchemaOptions json_options(std::string_view whitespace, std::string_view numbers, std::string_view order,
                                std::string_view formats, std::string_view unsupported);
 
-// Returns the word of a reason; None for none.
+// Returns the word of a reason; None if there is no reason.
 nb::object finish_name(FinishReason reason);
 
 }  // namespace tessera::python

@@ -1,4 +1,4 @@
-// Checks that the engine for which a drafter is started is not an empty handle.
+// Checks that a drafter is not started with an empty Engine handle.
 #pragma once
 
 #include <tessera/engine.hpp>

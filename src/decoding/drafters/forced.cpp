@@ -1,5 +1,5 @@
 // Drafts the text that a grammar forces, for example a property's name in JSON. The forced text is encoded together with the text of the
-// sequence's last token, so that it is cut into tokens as if both were one text. Example:
+// sequence's last token, so that the tokens are the same as in an unbroken text. Example:
 //
 //   last token          "
 //   forced text          name":
@@ -50,7 +50,7 @@ class ForcedDrafter final : public Drafter {
 
   void observe(const DraftOutcome& outcome) override {
     if (otherwise_ == nullptr) return;
-    // The other drafter is told of new text. It is told of drafts only if it has made them.
+    // The other drafter always gets new text. It gets the outcome of drafts only if it made these drafts.
     if (are_forced_) otherwise_->observe({.history = outcome.history, .added = outcome.added});
     else otherwise_->observe(outcome);
   }
@@ -58,7 +58,7 @@ class ForcedDrafter final : public Drafter {
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return otherwise_ != nullptr ? otherwise_->cost(n) : 0.0; }
 
  private:
-  // Returns the tokens of the forced text without the last one, in whose place the model may write a longer token.
+  // Returns the tokens of the forced text except the last, because the model may write a longer token in its place.
   [[nodiscard]] Result<std::vector<Token>> forced_tokens(const DraftContext& context) {
     are_forced_ = false;
     if (context.sampler == nullptr || tokenizer_.vocab_size() == 0) return std::vector<Token>();
@@ -74,7 +74,7 @@ class ForcedDrafter final : public Drafter {
     TESSERA_TRY(std::vector<Token> tokens, tokenizer_.encode(before + forced, {.bos = Bos::never}));
     std::size_t at = 0, bytes = 0;
     while (at < tokens.size() && bytes < before.size()) bytes += tokenizer_.piece(tokens[at++]).size();
-    // If the vocabulary puts a space in front of a text, that space belongs to the first token but not to the text.
+    // If the vocabulary adds a space at the beginning of a text, that space is in the first token but not in the text.
     const std::size_t in_front = tokenizer_.adds_space_prefix() ? 1 : 0;
     if (bytes == before.size() + in_front || bytes == before.size()) {
       tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at));
@@ -83,10 +83,10 @@ class ForcedDrafter final : public Drafter {
     return tokenizer_.encode(forced, {.bos = Bos::never});
   }
 
-  std::shared_ptr<const Drafter> model_;  // makes the other drafter for each generation
+  std::shared_ptr<const Drafter> model_;  // makes the other drafter of each generation
   Tokenizer tokenizer_;
   std::unique_ptr<Drafter> otherwise_;
-  bool are_forced_ = false;  // true: the last drafts were a grammar's, not the other drafter's
+  bool are_forced_ = false;  // true: the last drafts came from a grammar and not from the other drafter
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Grows a tree of drafts from heads that read no drafts (Medusa): the likely tokens of a level are the same behind every draft of the level
-// before. Drafts are added the likeliest first. A draft's chance is the product of the shares of the tokens up to it.
+// Grows a tree of drafts from heads that read no drafts (Medusa): after every draft of a level, the likely tokens of the next level are the
+// same. Drafts are added likeliest first. The chance of a draft is the product of the probabilities of the draft and of the drafts before
+// it.
 //
 //   level 0: cat 0.6, dog 0.3   level 1: sat 0.7, ran 0.2      tree: cat 0.6, cat sat 0.42, dog 0.3, dog sat 0.21, cat ran 0.12, ...
 #pragma once
@@ -18,13 +19,13 @@ namespace tessera::detail {
 
 class LevelTree {
  public:
-  // `chains`: the most chains, the trunk included.
+  // `chains`: limit of chains, including the trunk.
   LevelTree(std::span<TreeDraft> out, std::size_t chains) noexcept : out_(out), chains_(chains) {}
 
   [[nodiscard]] std::size_t levels() const noexcept { return levels_.size(); }
 
-  // Adds the next level. The token that was drawn from the logits comes first, and counts as likely as the likeliest one: the model's token
-  // is drawn with the same random number.
+  // Adds the next level. The token that was drawn from the logits comes first and counts as likely as the likeliest token, because the
+  // model's token is drawn with the same random number.
   void add_level(Token drawn, std::span<const float> logits) {
     std::vector<LikelyToken> level;
     find_likeliest(logits, chains_, level);
@@ -47,7 +48,7 @@ class LevelTree {
       if (one.rank > 0) --branches;  // the first child continues its parent's chain
       const std::vector<LikelyToken>& level = levels_[one.level];
       out_[n] = {.token = level[one.rank].token, .parent = one.parent};
-      // The sibling comes behind this draft, so that a parent's likeliest child is its first.
+      // The next sibling is added after this draft, so that a parent's likeliest child is its first.
       if (one.rank + 1 < level.size()) {
         next.push_back({one.behind * level[one.rank + 1].share, one.behind, one.level, one.rank + 1, one.parent});
       }
@@ -61,7 +62,7 @@ class LevelTree {
   // A draft that may be added next.
   struct Next {
     double chance = 0.0;
-    double behind = 1.0;  // the parent's chance
+    double behind = 1.0;  // chance of the parent
     std::size_t level = 0, rank = 0;
     std::size_t parent = kNoDraft;
   };

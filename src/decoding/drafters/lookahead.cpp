@@ -1,13 +1,13 @@
-// Lookahead: drafts that are the model's own guesses. A step computes the rows of all its drafts, even of wrong ones. The token that the
-// model finds likeliest after a draft is a guess for the next position. Even after a wrong draft, a guess is right more often than by
+// Lookahead: drafts that are the model's own guesses. A step computes the rows of all its drafts, including wrong drafts. The model's
+// likeliest token after a draft is a guess for the next position. Even after a wrong draft, such a guess is right more often than by
 // chance. So the guesses from the first wrong draft on become the next step's drafts. Example (* marks wrong drafts):
 //
 //   step 1   text so far   the cat          drafts                    sat  *in   *a   *hat
 //                                           guesses behind them       on   the   box  in
 //   step 2   text so far   the cat sat on   drafts                    the  box   in   ...
 //
-// Better than single guesses are n-grams, which are kept in a pool and used first. An n-gram is made of one guess from each of n
-// successive steps, for successive positions: each of its tokens was the draft after which the next token was guessed.
+// N-grams are better than single guesses, so they are kept in a pool and used first. An n-gram consists of guesses of n successive steps,
+// one guess from each step, for successive positions: each token of the n-gram was the draft after which the next token was guessed.
 #include <tessera/decoding/drafters.hpp>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostOfPool = 1 << 16;  // a pool with more entries is emptied
+constexpr std::size_t kMostOfPool = 1 << 16;  // a pool with more entries is cleared
 
 class LookaheadDrafter final : public Drafter {
  public:
@@ -43,8 +43,8 @@ class LookaheadDrafter final : public Drafter {
         if (n < out.size()) out[n++] = token;
       }
     }
-    // If there is no n-gram for a position, its draft is the token guessed for it. In the beginning there are no guesses either: then any
-    // tokens of the text serve.
+    // A position without an n-gram gets the guessed token of that position as its draft. At the beginning there are no guesses either; then
+    // any tokens of the text are used.
     for (; n < out.size(); ++n) {
       out[n] = n < guesses_.size() ? guesses_[n] : history[n * 7 % history.size()];
     }
@@ -71,8 +71,8 @@ class LookaheadDrafter final : public Drafter {
     [[nodiscard]] bool has(std::size_t position) const noexcept { return position >= begin && position - begin < tokens.size(); }
   };
 
-  // Adds to the pool the n-grams that end at the positions of the latest guesses. An n-gram is left out if one of the earlier steps has
-  // no guess for its position.
+  // Adds to the pool the n-grams that end at the positions of the latest guesses. Leaves out an n-gram if one of the earlier steps has no
+  // guess for its position.
   void pool_ngrams() {
     const Guesses& latest = diagonal_.front();
     for (std::size_t i = 0; i < latest.tokens.size(); ++i) {
@@ -91,8 +91,8 @@ class LookaheadDrafter final : public Drafter {
   LookaheadOptions options_;
   std::size_t begin_ = 0;            // position of the first draft
   std::vector<Token> guesses_;       // guesses for the positions after the history
-  std::vector<Guesses> diagonal_;    // guesses of the last steps, the latest step first; at most `ngram` steps
-  // key: first token of an n-gram; value: the rest of the newest n-gram that begins with it.
+  std::vector<Guesses> diagonal_;    // guesses of the last steps, latest step first; at most `ngram` steps
+  // key: first token of an n-gram. value: the other tokens of the newest n-gram that begins with the key.
   std::unordered_map<Token, std::vector<Token>> pool_;
 };
 

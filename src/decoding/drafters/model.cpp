@@ -1,4 +1,4 @@
-// Drafts with a second, smaller model (the draft model). Its session is kept at the same tokens as the target's.
+// Drafts with a second, smaller model (the draft model). Its session always gets the same tokens as the target's session.
 #include <algorithm>
 #include <chrono>
 
@@ -52,12 +52,12 @@ class ModelDrafter final : public Drafter {
     return n;
   }
 
-  // Returns the expected seconds for n drafts. The time in which the first call reads the prompt is not included.
+  // Returns the expected seconds for n drafts, without the time in which the first call reads the prompt.
   [[nodiscard]] double cost(std::size_t n) const noexcept override { return static_cast<double>(n) * seconds_; }
   void observe(const DraftOutcome& outcome) override { (void)keep_common(outcome.history); }
 
  private:
-  // Truncates the draft model's session to the tokens that it has in common with the sequence. Returns how many these are.
+  // Truncates the draft model's session to the tokens that it shares with the sequence. Returns the number of these tokens.
   std::size_t keep_common(std::span<const Token> history) {
     const std::span<const Token> own = session_->tokens();
     const auto ends = std::ranges::mismatch(own, history);
@@ -68,7 +68,7 @@ class ModelDrafter final : public Drafter {
 
   Engine engine_;
   SessionOptions options_;
-  std::optional<Session> session_;  // empty until the drafter is started
+  std::optional<Session> session_;  // empty until start()
   std::size_t vocab_ = 0;
   double seconds_ = 0.0;            // measured seconds for one draft; 0: not measured yet
   std::vector<float> room_;

@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kLongest = 64;  // limit for NgramOptions::longest, because n-grams are compared at each position of the history
+constexpr std::size_t kLongest = 64;  // limit of NgramOptions::longest, because n-grams are compared at each position of the history
 
 class NgramDrafter final : public Drafter {
  public:
@@ -31,7 +31,7 @@ class NgramDrafter final : public Drafter {
       follows = end;
     }
     if (follows == 0) return std::size_t{0};
-    // The copied stretch may reach the end of the history. Then copying continues with the drafts that were just made.
+    // Copied tokens may reach the end of the history. Copying then continues with the drafts that were just made.
     for (std::size_t n = 0; n < out.size(); ++n) {
       const std::size_t from = follows + n;
       out[n] = from < history.size() ? history[from] : out[from - history.size()];

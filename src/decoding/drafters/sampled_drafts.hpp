@@ -1,4 +1,4 @@
-// Draws drafts from a drafter's logits, with the request's own sampler. The destructor undoes what this has changed in the sampler.
+// Draws drafts from a drafter's logits with the request's own sampler. The destructor undoes the sampler's changes.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 class SampledDrafts {
  public:
-  // `vocab` is the size of the target's vocabulary. The drafter's logits may be a few more or fewer, because models pad their
+  // `vocab` is the size of the target's vocabulary. The number of the drafter's logits may differ from it, because models pad their
   // vocabularies.
   SampledDrafts(const DraftContext& context, std::size_t vocab, std::vector<float>& room) noexcept
       : sampler_(*context.sampler), position_(context.position), vocab_(vocab), room_(room) {}
@@ -21,7 +21,7 @@ class SampledDrafts {
   SampledDrafts& operator=(const SampledDrafts&) = delete;
   ~SampledDrafts() { (void)sampler_.rollback(accepted_); }
 
-  // Draws and returns the next draft. `history` is the sequence and all drafts so far.
+  // Draws and returns the next draft. `history` is the sequence followed by all drafts so far.
   Result<Token> draw(std::span<const float> logits, std::span<const Token> history) {
     if (logits.size() < vocab_) {
       room_.assign(vocab_, -std::numeric_limits<float>::infinity());

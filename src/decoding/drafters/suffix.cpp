@@ -31,7 +31,7 @@ class SuffixDrafter final : public Drafter {
 
  private:
   SuffixOptions options_;
-  detail::SuffixAutomaton known_;  // all stretches of tokens that the sequence has
+  detail::SuffixAutomaton known_;  // knows every sequence of tokens that has occurred in the text
 };
 
 }  // namespace

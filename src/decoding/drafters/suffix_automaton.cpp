@@ -5,13 +5,14 @@
 namespace tessera::detail {
 namespace {
 
-// A new token is counted as a follower only of this many suffixes of the sequence, the longest ones, because each suffix takes time.
+// A new token is counted as a follower of only this many suffixes of the sequence (the longest), because counting takes time for each
+// suffix.
 constexpr int kCounted = 32;
-// The doubt in the counts of a suffix. A suffix of n tokens is treated as if it had occurred kDoubt / n times more, each time
-// with an unknown token after it. The probability of these unknown tokens is left open; the followers of shorter suffixes share it.
+// The doubt in the counts of a suffix. A suffix of n tokens counts as if it had occurred kDoubt / n more times, each time with an unknown
+// token after it. The probability of the unknown tokens remains open; the followers of shorter suffixes share it.
 constexpr float kDoubt = 2.0f;
-constexpr float kLeastOpen = 0.05f;  // shorter suffixes are used as long as more than this much probability is open
-constexpr int kMostEdges = 64;       // only this many edges of a state are looked at, the latest first
+constexpr float kLeastOpen = 0.05f;  // shorter suffixes are used while more than this much probability is open
+constexpr int kMostEdges = 64;       // only the latest edges of a state are used, at most this many
 
 }  // namespace
 
@@ -39,7 +40,7 @@ void SuffixAutomaton::count(Index state, Token token) {
   const Index at = edge(state, token);
   State& from = states_[state];
   ++from.taken;
-  // If edges were taken equally often, the one taken last is the best.
+  // Of several edges that were taken equally often, the edge that was taken last is the best.
   if (++edges_[at].taken >= edges_[from.best_edge].taken) from.best_edge = at;
 }
 
@@ -56,7 +57,7 @@ void SuffixAutomaton::push(Token token) {
       states_[made].link = next;
     } else {
       // A state stands for pieces of text that end at the same positions. The shorter pieces of `next` now also end at the new token, but
-      // the longest does not. So the shorter pieces get a state of their own, `split`.
+      // its longest piece does not. So the shorter pieces get a new state, `split`.
       const auto split = static_cast<Index>(states_.size());
       states_.push_back({.length = states_[at].length + 1, .link = states_[next].link});
       const Index best = states_[next].best_edge;
@@ -81,7 +82,7 @@ void SuffixAutomaton::push(Token token) {
 }
 
 std::size_t SuffixAutomaton::guess(std::size_t shortest, float least, std::span<Token> out) const {
-  Index at = states_[last_].link;  // its longest stretch is the longest suffix of the sequence that occurred before
+  Index at = states_[last_].link;  // the state of the longest suffix of the sequence that occurred before
   if (at == kNone || states_[at].length < shortest) return 0;
   float chance = 1.0f;
   for (std::size_t n = 0; n < out.size(); ++n) {
@@ -118,10 +119,10 @@ void SuffixAutomaton::add_followers(Index at, std::size_t shortest, const Follow
 
 std::size_t SuffixAutomaton::guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const {
   std::vector<Follower> open;
-  // [index of a draft]: 1 if a draft follows it; the last entry stands for the sequence itself.
+  // [index of a draft]: 1 if a draft follows it; the last element stands for the sequence itself.
   std::vector<std::uint8_t> has_child(out.size() + 1);
   add_followers(states_[last_].link, std::max<std::size_t>(shortest, 1), {.token = 0, .state = kNone, .chance = 1.0f}, open);
-  std::size_t n = 0, found = 0;  // number of drafts, and of chain ends (leaves) so far
+  std::size_t n = 0, found = 0;  // numbers of drafts and of leaves (ends of chains)
   while (n < out.size() && !open.empty()) {
     const auto best = std::ranges::max_element(open, {}, &Follower::chance);
     const Follower next = *best;

@@ -1,6 +1,6 @@
-// Knows every stretch of tokens that occurs in a sequence, and how often each token followed it. This is a suffix automaton (Blumer et al.
-// 1985), extended with each new token. A state stands for all stretches that end at the same positions. `length` is the number of tokens of
-// the longest of these stretches. `link` leads to the state of the stretch's longest suffix that also occurs elsewhere.
+// Knows every piece of a token sequence (consecutive tokens), and how often each token followed each piece. This is a suffix automaton
+// (Blumer et al. 1985), extended with each new token. A state stands for all pieces that end at the same positions. `length` is the number
+// of tokens of the longest of these pieces. `link` is the state of that piece's longest suffix that also occurs elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class SuffixAutomaton {
   void clear();
   void push(Token token);
 
-  // Guesses the next tokens, writes them to `out`, and returns how many there are. Begins with the longest suffix of the sequence that
-  // occurred before, if it has at least `shortest` tokens. Again and again takes the token that followed most often. Stops when the
-  // product of the guesses' probabilities falls below `least`, or when `out` is full.
+  // Writes guesses of the next tokens to `out`, and returns their number. Begins with the longest suffix of the sequence that occurred
+  // before, if it has at least `shortest` tokens. Then repeatedly guesses the token that followed most often. Stops when the product of the
+  // guesses' probabilities falls below `least`, or when `out` is full.
   [[nodiscard]] std::size_t guess(std::size_t shortest, float least, std::span<Token> out) const;
-  // Guesses the likeliest continuations as a tree with at most `ends` leaves, and returns how many tokens the tree has. Probabilities
-  // come from how often each token followed the longest suffix. As that suffix may have occurred only once, its counts are not trusted
-  // fully: some probability is left open, and goes to the tokens that followed shorter suffixes.
+  // Writes the likeliest continuations as a tree with at most `ends` leaves to `out`, and returns the number of tokens in the tree.
+  // Probabilities come from how often each token followed the longest suffix. Because that suffix may have occurred only once, some
+  // probability remains open, and is given to the tokens that followed shorter suffixes.
   [[nodiscard]] std::size_t guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const;
 
  private:
@@ -37,7 +37,7 @@ class SuffixAutomaton {
     Index link = kNone;
     Index first_edge = kNone;  // the first edge in the state's list
     Index best_edge = kNone;   // the edge that was taken most often
-    std::uint32_t taken = 0;   // how often all edges together were taken
+    std::uint32_t taken = 0;   // number of times that any edge was taken
   };
   struct Edge {
     Token token;
@@ -45,7 +45,7 @@ class SuffixAutomaton {
     std::uint32_t taken;
   };
 
-  // A token that may come next.
+  // A token that may be guessed next.
   struct Follower {
     Token token;
     Index state;     // the state after this token
@@ -63,7 +63,7 @@ class SuffixAutomaton {
   std::vector<State> states_;
   std::vector<Edge> edges_;
   std::unordered_map<std::uint64_t, Index> edge_of_;
-  Index last_ = 0;  // the state whose longest stretch is the whole sequence
+  Index last_ = 0;  // the state whose longest piece is the whole sequence
 };
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Drafters that use a part of the target (the model that generates) itself: its draft heads, or its first layers.
+// Drafters that use a part of the target (the generating model) itself: its draft heads, or its first layers.
 #include <tessera/decoding/drafters.hpp>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class TargetDrafter : public Drafter {
   }
 
   Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) final {
-    if (most_guesses(context) != kAnyNumber) {  // heads that make a fixed number of guesses read no drafts
+    if (most_guesses(context) != kAnyNumber) {  // heads with a fixed number of guesses do not read drafts
       detail::LevelTree tree(out, std::max<std::size_t>(1, context.branches));
       const auto guessed = guess_each(context, out.size(), [&](Token draft) {
         tree.add_level(draft, logits_);
@@ -38,7 +38,7 @@ class TargetDrafter : public Drafter {
     TESSERA_TRY(const std::size_t guessed, guess_each(context, out.size(), [&](Token draft) {
                   tree.add(draft, logits_);
                   tree.add_likely_leaves();
-                  // guess_each() ends when as many drafts are made as it was asked for.
+                  // guess_each() ends when the number of drafts reaches its limit.
                   return tree.size();
                 }));
     if (guessed != 0) tree.add_other_leaves();
@@ -51,8 +51,8 @@ class TargetDrafter : public Drafter {
   static constexpr std::size_t kAnyNumber = ~std::size_t{0};
 
  private:
-  // Guesses and draws drafts one after another, and gives each to `take`, which returns how many drafts there are then. Ends when there are
-  // `most`, or when nothing can be guessed. Returns the number of guesses.
+  // Guesses and draws drafts one after another, and calls `take` with each draft. `take` returns the total number of drafts. Ends when
+  // there are `most` drafts, or when no guess can be made. Returns the number of guesses.
   template <class Take>
   Result<std::size_t> guess_each(const DraftContext& context, std::size_t most, Take take) {
     const auto begin = std::chrono::steady_clock::now();
@@ -67,7 +67,7 @@ class TargetDrafter : public Drafter {
     while (n < most_here && drafted < most) {
       TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
       auto draft = drafts.draw(logits_, history_);
-      // A head that can guess only some of the tokens may have none that the request's grammar allows.
+      // The head may be able to guess only some tokens of the vocabulary, and the request's grammar may allow none of them.
       const auto is_nan = [](float logit) { return std::isnan(logit); };
       if (!draft && draft.error().code() == ErrorCode::numeric && std::ranges::none_of(logits_, is_nan)) break;
       if (!draft) return std::move(draft).error();
@@ -79,14 +79,14 @@ class TargetDrafter : public Drafter {
     return n;
   }
 
-  // Returns how many guesses can follow each other.
+  // Returns the limit of consecutive guesses.
   [[nodiscard]] virtual std::size_t most_guesses(const DraftContext&) const noexcept { return kAnyNumber; }
   // Begins a series of up to `most` guesses. Returns nullopt if no guesses can be made now.
   virtual Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) = 0;
 
   double seconds_ = 0.0;  // measured seconds for one draft; 0: not measured yet
   std::vector<float> logits_, room_;
-  std::vector<Token> history_;  // the sequence, followed by the drafts made so far
+  std::vector<Token> history_;  // the sequence, then the drafts made so far
 };
 
 class HeadDrafter final : public TargetDrafter {
@@ -106,13 +106,13 @@ class HeadDrafter final : public TargetDrafter {
 
  private:
   Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) override {
-    // The heads need the hidden state of the token before the last one. If more than one token is pending, only the coming step computes
-    // it.
+    // The heads need the hidden state of the token before the last one. If several tokens are pending, only the coming step computes that
+    // state.
     const std::size_t computed = context.target.computed();
     if (computed == 0 || context.history.size() != computed + 1) return std::optional<TargetGuesses>();
     hidden_.resize(context.target.engine().spec().d_model);
     auto guesses = context.target.guess_by_heads(most, hidden_);
-    // For want of pages there are no drafts this time.
+    // If there are no pages, no drafts are made this time.
     if (!guesses && guesses.error().code() == ErrorCode::cache_full) return std::optional<TargetGuesses>();
     if (!guesses) return std::move(guesses).error();
     return std::optional<TargetGuesses>(*guesses);

@@ -16,8 +16,8 @@ static_assert(kMaxAdapterRank <= backend::kMaxLowRank, "every adapter that is re
 
 namespace {
 
-// Returns whether the step computes products with this weight, or looks up tokens in it. Other matrices (tables of positions, draft heads)
-// have no place for an adapter.
+// Returns whether the step computes products with this weight, or looks up tokens in it. An adapter cannot change other matrices (tables of
+// positions, draft heads).
 bool has_place(const Binding& binding, const ModelSpec& spec) {
   if (!binding.is_matrix || (row_of(binding.role).owner != Owner::model && binding.layer >= spec.n_layers())) return false;
   switch (binding.role) {
@@ -30,13 +30,13 @@ bool has_place(const Binding& binding, const ModelSpec& spec) {
   }
 }
 
-// Returns the row of the whole weight that is row `i` of the part that this rank has, counted over all matrices.
+// Converts a row of this rank's part of a weight (`i`, counted over all matrices of the part) to a row of the whole weight.
 std::uint64_t whole_row(const Binding& binding, std::uint64_t i) noexcept {
   if (binding.own.whole == 0) return i;
   return i / binding.shape.outputs * binding.own.whole + binding.own.first + i % binding.shape.outputs;
 }
 
-// Returns the row of the tensor that is row `i` of this rank's part of the weight's matrices, counted over all of them.
+// Converts a row of this rank's part of a weight (`of_part`, counted over all matrices of the part) to a row of the tensor.
 std::uint64_t tensor_row(const Binding& binding, std::uint64_t of_part) noexcept {
   const std::uint64_t i = whole_row(binding, of_part);
   if (binding.stretch_rows == 0) return binding.first_row + i;
@@ -74,8 +74,8 @@ std::vector<float> numbers_of(DType dtype, std::span<const std::byte> bytes) {
   return values;
 }
 
-// Computes the dot products of the rows of W and B A, from which the lengths of rows can be computed for any scale. `a` and `b` are the
-// matrices of the weight.
+// Computes the dot products of the rows of W and B A, from which the lengths of rows (DoRA) can be computed for any scale. `a` and `b` are
+// the A and B of this weight.
 Result<std::vector<backend::LowRankValues::Length>> lengths_of(const AdapterTensor& from, const Binding& binding, const ModelSource& source,
                                                                std::span<const std::byte> a, std::span<const std::byte> b) {
   const backend::LowRankShape shape = shape_of(from, binding);
@@ -118,7 +118,8 @@ AdapterPlaces::AdapterPlaces(const Model& model, const ModelSource& source, std:
   for (const Binding& binding : bindings) {
     if (has_place(binding, model.spec)) placed.push_back(&binding);
   }
-  // An adapter changes whole products, which are gathered before; other products it changes in part.
+  // Products that are gathered from the ranks are changed after gathering, so each rank has the whole change. Of other products a rank
+  // changes only its own part.
   const auto as_changed = [](const Binding& binding) {
     Binding changed = binding;
     if (!is_gathered_behind(binding.role)) return changed;
@@ -149,7 +150,7 @@ Result<std::shared_ptr<const backend::LowRank>> make_change(const AdapterTensor&
                                                             const ModelSource* source) {
   const Binding& binding = weight.binding;
   const backend::LowRankShape shape = shape_of(from, binding);
-  // A device computes experts' products without the host, which alone can change them (backend::ExpertProducts).
+  // Only the host can change the products of experts (backend::ExpertProducts), but a device computes them without the host.
   const bool is_of_experts = binding.role == Role::experts_gate || binding.role == Role::experts_up || binding.role == Role::experts_down;
   if (backend.on_device() && is_of_experts) {
     return make_error(ErrorCode::unsupported, "{}: backend {} does not change the products of experts; use the cpu backend", tensor.name,

@@ -1,5 +1,5 @@
-// The places of a loaded model to which adapters can belong: the tensors that hold matrices, and for each the weights that were made from
-// it. (A fused tensor of queries, keys and values is three weights.)
+// The places of a loaded model that adapters can change: the tensors that hold matrices, and for each tensor the weights that were made
+// from it. (A fused tensor of queries, keys and values has three weights.)
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,15 @@ class AdapterPlaces {
 
  private:
   std::vector<AdaptedTensor> tensors_;  // sorted by name
-  std::vector<Weight> weights_;         // of all tensors, in their order
-  std::vector<std::size_t> first_;      // [tensor]: its first weight; one more behind the last
+  std::vector<Weight> weights_;         // weights of all tensors, in the order of the tensors
+  std::vector<std::size_t> first_;      // [tensor]: index of its first weight; the last element is the number of weights
 };
 
-// Makes the change that an adapter makes to one weight of its tensor. `source` has the model's weights; it is read only for adapters with
-// lengths.
+// Makes an adapter's change of one weight of a tensor. `source` has the model's weights. Only adapters with lengths (DoRA) need it.
 [[nodiscard]] Result<std::shared_ptr<const backend::LowRank>> make_change(const AdapterTensor& from, const AdaptedTensor& tensor,
                                                                           const AdapterPlaces::Weight& weight,
                                                                           const backend::Backend& backend, const ModelSource* source);
-// Returns the bytes that the change takes.
+// Returns the bytes of memory that the change needs.
 [[nodiscard]] std::uint64_t change_bytes(const AdapterTensor& from, const AdapterPlaces::Weight& weight, const backend::Backend& backend) noexcept;
 
 }  // namespace tessera::detail

@@ -17,9 +17,9 @@ struct Adapter::State {
   explicit State(std::shared_ptr<const Engine::State> of) noexcept : engine(std::move(of)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State();  // gives the counted bytes back
+  ~State();  // removes `bytes` from the count of LoadedAdapters
 
-  std::shared_ptr<const Engine::State> engine;  // first, because the weights are in its memory
+  std::shared_ptr<const Engine::State> engine;  // first, because the adapter's weights are in the engine's memory
   std::string name, base;
   std::vector<Token> invocation;
   Hash128 content;
@@ -27,7 +27,7 @@ struct Adapter::State {
   std::uint32_t rank = 0;
   std::size_t matrices = 0;
   backend::AdapterWeights weights;
-  bool is_on_ranks = false;  // ranks in other processes have it
+  bool is_on_ranks = false;  // true: ranks in other processes have the adapter too
 };
 
 }  // namespace tessera

@@ -64,7 +64,7 @@ bool has_lengths(const detail::AdapterFile& file) {
   return std::ranges::any_of(file.tensors, [](const detail::AdapterTensor& tensor) { return !tensor.lengths.empty(); });
 }
 
-// Returns the source of the engine's weights. Error: the source is not the engine's model.
+// Returns the source of the engine's weights. Error: the options' source is not the engine's model.
 Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, const AdapterOptions& options) {
   std::shared_ptr<const ModelSource> base(std::shared_ptr<void>(), options.base);  // owns nothing
   if (base == nullptr) {
@@ -94,7 +94,7 @@ Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, 
 
 // Returns the bytes of the adapter's changes, and of the intermediate results that a step keeps for them.
 std::uint64_t memory_of(const detail::AdapterFile& file, const Engine::State& engine) {
-  std::uint64_t bytes = 0, most = 0;  // most: numbers A x of a row and a product
+  std::uint64_t bytes = 0, most = 0;  // most: numbers of A x, for one row and one product
   const auto count = [&](const detail::AdapterPlaces& places, const backend::Backend& backend) {
     for (const detail::AdapterTensor& tensor : file.tensors) {
       for (const detail::AdapterPlaces::Weight& weight : places.weights_of(tensor.tensor)) {
@@ -111,14 +111,14 @@ std::uint64_t memory_of(const detail::AdapterFile& file, const Engine::State& en
   return bytes + engine.options.ranks * kProducts * engine.options.step_rows * most * sizeof(float);
 }
 
-// Returns the largest number among those of the layers.
+// Returns the largest value of `number` in all layers.
 std::uint64_t most_of_layers(const ModelSpec& spec, std::uint32_t LayerSpec::* number) noexcept {
   std::uint64_t most = 0;
   for (const LayerSpec& layer : spec.layers) most = std::max<std::uint64_t>(most, layer.*number);
   return most;
 }
 
-// Makes an adapter's changes for the weights that one rank has.
+// Makes an adapter's changes of the weights that one rank has.
 Status add_changes(const detail::AdapterFile& file, const detail::AdapterPlaces& places, const backend::Backend& backend, const ModelSource* base,
                    const std::stop_token& stop, backend::AdapterWeights& to) {
   for (const detail::AdapterTensor& tensor : file.tensors) {

@@ -1,4 +1,4 @@
-// The adapters that an engine has loaded, and the memory that they take together.
+// The adapters that an engine has loaded, and their bytes of memory together.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace tessera::detail {
 
-// Thread-safe. Refers to the adapters, and owns none: an adapter's last handle frees it.
+// Thread-safe. Refers to adapters without owning them: an adapter is freed with its last handle.
 class LoadedAdapters {
  public:
-  // Counts the bytes of an adapter that is about to be loaded. Error: over_budget, all adapters together would take more than `limit`.
+  // Counts the bytes of an adapter that will be loaded. Error: over_budget, all adapters together would need more than `limit` bytes.
   [[nodiscard]] Status take(std::uint64_t bytes, std::uint64_t limit) noexcept;
   void give_back(std::uint64_t bytes) noexcept;
   // Adds a loaded adapter. May throw bad_alloc.
   void add(const std::shared_ptr<const Adapter::State>& adapter);
-  // Returns a loaded adapter with this content; an empty one if there is none.
+  // Returns a loaded adapter with this content, or an empty handle.
   [[nodiscard]] Adapter find(const Hash128& content) const;
 
  private:

@@ -59,7 +59,7 @@ std::vector<AdapterUse> SequenceAdapters::uses() const {
 }
 
 void SequenceAdapters::set_keys() noexcept {
-  // Few elements, and already in order but for those that moved. (std::stable_sort may take memory.)
+  // Insertion sort: the list is short, and only moved elements are out of order. (std::stable_sort may allocate memory.)
   for (std::size_t i = 1; i < list_.size(); ++i) {
     for (std::size_t j = i; j > 0 && list_[j].from < list_[j - 1].from; --j) std::swap(list_[j], list_[j - 1]);
   }

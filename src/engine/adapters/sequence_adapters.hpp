@@ -1,5 +1,5 @@
-// The adapters of one sequence, in the order in which their changes are made: by their first positions, and within one position as the
-// caller gave them. A row at position p has the adapters whose first position is p or less.
+// The adapters of one sequence, in the order in which their changes are made: by first position. Adapters with the same first position are
+// in the caller's order. An adapter changes the rows from its first position on.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,29 @@
 
 namespace tessera::detail {
 
-// Returns where the adapter's last invocation among the tokens begins; nullopt if there is none. Precondition: it has an invocation.
+// Returns the position at which the adapter's last invocation among `tokens` begins; nullopt if `tokens` has none. Precondition: the
+// adapter has an invocation.
 [[nodiscard]] std::optional<std::uint64_t> last_invocation(const Adapter& adapter, std::span<const Token> tokens) noexcept;
 
 class SequenceAdapters {
  public:
-  // The first position of an adapter whose invocation has not come yet.
+  // The value of `from` for an adapter whose invocation has not come yet.
   static constexpr std::uint64_t kNotInvoked = UINT64_MAX;
 
   struct One {
     Adapter adapter;
     float scale = 1.0f;
     std::uint64_t from = 0;
-    bool waits = false;  // `from` is set by the adapter's invocation
+    bool waits = false;  // true: the adapter's invocation sets `from`
   };
 
   SequenceAdapters() noexcept = default;
-  // Errors: invalid_argument, an empty adapter, or a scale that is NaN or infinite. Uses with scale 0 are left out.
+  // Makes the list. Leaves out uses with scale 0. Errors: invalid_argument, an empty adapter, or a scale that is NaN or infinite.
   [[nodiscard]] static Result<SequenceAdapters> make(std::span<const AdapterUse> uses);
 
-  // `list` is in order, as list() of other adapters was.
+  // Precondition: `list` is sorted like list().
   explicit SequenceAdapters(std::vector<One> list);
-  // Copies have room for all keys, as set_keys() needs it.
+  // Copies reserve memory for all keys, which set_keys() relies on.
   SequenceAdapters(const SequenceAdapters& other);
   SequenceAdapters& operator=(const SequenceAdapters& other) { return *this = SequenceAdapters(other); }
   SequenceAdapters(SequenceAdapters&&) noexcept = default;
@@ -44,37 +45,39 @@ class SequenceAdapters {
 
   [[nodiscard]] bool empty() const noexcept { return list_.empty(); }
   [[nodiscard]] std::span<const One> list() const noexcept { return list_; }
-  // Returns the part of a prefix's key that the adapters are. Adapters that wait for their invocation are no part of the key.
+  // Returns the adapters as a part of a prefix's key. Adapters that wait for their invocation are not part of the key.
   [[nodiscard]] std::span<const KvAdapter> keys() const noexcept { return keys_; }
   [[nodiscard]] std::vector<AdapterUse> uses() const;
 
-  // Returns how many adapters a row at `position` has: the first ones of list().
+  // Returns the number of adapters that change the row at `position`: the first elements of list().
   [[nodiscard]] std::uint32_t active_at(std::uint64_t position) const noexcept;
-  // Returns the first position at which rows of sequences with these and with the other adapters differ; UINT64_MAX if none does.
+  // Returns the first position whose row differs between a sequence with these adapters and a sequence with `other`; UINT64_MAX if no row
+  // differs.
   [[nodiscard]] std::uint64_t first_difference(const SequenceAdapters& other) const noexcept;
 
   [[nodiscard]] bool wait_for_invocation() const noexcept;
-  // Activates adapters whose invocation begins among `tokens`, which follow `position` tokens: each from its last invocation on. Adapters
-  // that are active stay as they are.
+  // Activates each waiting adapter whose invocation begins among `tokens`, from its last invocation on. The first of `tokens` is at
+  // `position`. Adapters that are already active do not change.
   void invoke(std::span<const Token> tokens, std::uint64_t position) noexcept;
-  // Returns the adapters of a sequence that is these tokens: each that its invocation activates begins at the last one among them.
+  // Returns these adapters for a sequence that consists of `tokens`. An adapter with an invocation begins at its last invocation among
+  // them.
   [[nodiscard]] SequenceAdapters placed_in(std::span<const Token> tokens) const;
-  // Follow the sequence when tokens are dropped from its end, or removed between [first, last). An adapter waits again if the sequence
-  // has lost a token of its invocation's end.
+  // Follow the sequence when tokens are dropped from its end, or tokens [first, last) are removed. An adapter waits again if the sequence
+  // no longer has all tokens of the invocation.
   void truncate(std::uint64_t tokens) noexcept;
   void erase(std::uint64_t first, std::uint64_t last) noexcept;
-  // Returns the first position of an adapter that would wait again after truncate(tokens); UINT64_MAX if none would.
+  // Returns the first position of the adapters that would wait again after truncate(tokens); UINT64_MAX if there is none.
   [[nodiscard]] std::uint64_t first_cut(std::uint64_t tokens) const noexcept;
 
-  // Stops invocations from activating adapters, and truncate() from making them wait again: a request's whole prompt has decided. Until
-  // release().
+  // Until release(): invoke() activates no adapter, and truncate() makes none wait. Called when a request's whole prompt has decided which
+  // adapters are active.
   void settle() noexcept { is_settled_ = true; }
   void release() noexcept { is_settled_ = false; }
 
  private:
   // Returns whether the sequence's first `tokens` tokens lack a token of the invocation that activated the adapter.
   [[nodiscard]] bool is_cut(const One& one, std::uint64_t tokens) const noexcept;
-  void set_keys() noexcept;  // never takes memory: keys_ has room for all of list_
+  void set_keys() noexcept;  // never allocates: keys_ has room for all of list_
 
   std::vector<One> list_;
   std::vector<KvAdapter> keys_;

@@ -1,4 +1,4 @@
-// Engine::embed(): the texts' tokens, cut to what the model reads, and the pooling of their rows.
+// Engine::embed(): cuts texts to the tokens that the model reads, and pools their rows into vectors.
 #include <tessera/embedding.hpp>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ using detail::TextTokens;
 
 namespace {
 
-// The options of a call with the model's own in place of what is left open.
+// The options of a call, in which the model's values replace automatic ones.
 struct EmbedPlan {
   Pooling pooling = Pooling::mean;
   std::size_t dimensions = 0;
-  std::size_t most = 0;     // tokens that are read of a text, the frame's included
+  std::size_t most = 0;     // limit of the tokens of a text that are read, including the frame's tokens
   TextFrame frame;
   std::string prompt;
 };
@@ -42,12 +42,12 @@ Result<std::string> prompt_of(const Settings& settings, const EmbedOptions& opti
   return std::string(text);
 }
 
-// `frame`: the tokens around each text; nullptr: the caller has put them there.
+// `frame`: the tokens to put around each text; nullptr: the caller's tokens already include them.
 Result<EmbedPlan> plan_of(const Engine::State& state, const TextFrame* frame, const EmbedOptions& options) {
   const ModelSpec& spec = state.model.spec;
   EmbedPlan plan;
   plan.pooling = options.pooling == Pooling::automatic ? spec.pooling : options.pooling;
-  if (options.pooling == Pooling::automatic && plan.pooling == Pooling::rank) plan.pooling = Pooling::cls;  // the row that the head reads
+  if (options.pooling == Pooling::automatic && plan.pooling == Pooling::rank) plan.pooling = Pooling::cls;  // the ranking head's row
   if (options.pooling == Pooling::automatic && plan.pooling == Pooling::none) plan.pooling = Pooling::mean;
   if (plan.pooling < Pooling::none || plan.pooling > Pooling::last) {
     return make_error(ErrorCode::invalid_argument, "a pooling of kind {}; choose none, mean, cls or last",
@@ -81,7 +81,7 @@ RowsOf rows_of(Pooling pooling) noexcept {
   return pooling == Pooling::cls ? RowsOf::first : pooling == Pooling::last ? RowsOf::last : RowsOf::all;
 }
 
-// The windows of all texts: what the model reads. A text that the model reads whole is one window.
+// The windows of all texts. A window is a range of tokens that the model reads at once; a text that is short enough is one window.
 class Windows {
  public:
   struct Window {
@@ -91,7 +91,7 @@ class Windows {
 
   Windows(const EmbedPlan& plan, const EmbedOptions& options) noexcept : plan_(plan), options_(options) {}
 
-  // Adds the windows of a text, whose tokens have no frame. Returns whether some tokens were cut off.
+  // Adds the windows of a text. `tokens` has no frame. Returns whether some tokens were cut off.
   Result<bool> add(std::size_t text, std::span<const Token> tokens) {
     const std::size_t room = plan_.most - plan_.frame.front.size() - plan_.frame.back.size();
     if (tokens.size() <= room) {
@@ -167,7 +167,7 @@ class detail::EmbeddingMaker {
   EmbeddingMaker(const Engine& engine, const std::shared_ptr<const Engine::State>& state, const EmbedOptions& options)
       : engine_(engine), state_(state), options_(options) {}
 
-  // Calls tokens_of(i, prompt) for the tokens of each text, without those of the frame.
+  // Calls tokens_of(i, prompt) to get each text's tokens, without the frame's tokens.
   template <class TokensOf>
   Result<Embeddings> make(std::size_t texts, const TextFrame* frame, const TokensOf& tokens_of) {
     TESSERA_TRY(const EmbedPlan plan, plan_of(*state_, frame, options_));

@@ -1,4 +1,4 @@
-// Makes the vector of a text from the vectors of its rows.
+// Computes a text's vector from the vectors of its rows.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-// Adds the mean of rows [n, mean.size()], times `weight`, to `mean`.
+// Adds to `mean` the mean of `rows`  [n, mean.size()], times `weight`.
 inline void add_mean(std::span<const float> rows, double weight, std::span<double> mean) noexcept {
   const std::size_t width = mean.size(), n = rows.size() / width;
   for (std::size_t i = 0; i < width; ++i) {
@@ -17,7 +17,8 @@ inline void add_mean(std::span<const float> rows, double weight, std::span<doubl
   }
 }
 
-// Gives a vector the length 1, unless it is zero. Sums are in double and in order, so that the bits are the same on every machine.
+// Scales a vector to length 1, unless it is zero. Sums are computed in double and in ascending order, so that the bits are the same on
+// every machine.
 inline void normalise(std::span<float> vector) noexcept {
   double squares = 0.0;
   for (const float x : vector) squares += double{x} * double{x};

@@ -1,4 +1,4 @@
-// Engine::rerank(): scores of documents for a query, by a cross-encoder's head or by a decoder's answer.
+// Engine::rerank(): scores documents for a query, by a cross-encoder's head or by a decoder's answer.
 #include <tessera/embedding.hpp>
 
 #include <algorithm>
@@ -23,10 +23,10 @@ using detail::TextTokens;
 
 namespace {
 
-// The texts of a call in one list of tokens.
+// The texts of a call, as one list of tokens.
 class TokenTexts {
  public:
-  // `second`: TextTokens::second
+  // `second`: value of TextTokens::second.
   void add(std::initializer_list<std::span<const Token>> parts, std::size_t second) {
     const std::size_t first = tokens_.size();
     for (const auto part : parts) tokens_.insert(tokens_.end(), part.begin(), part.end());
@@ -47,7 +47,7 @@ class TokenTexts {
   std::vector<Place> places_;
 };
 
-// Shortens two texts so that both together have `room` tokens: takes tokens from the end of the longer one.
+// Shortens two texts until both together have at most `room` tokens, by cutting the end of the longer text.
 void shorten(std::span<const Token>& a, std::span<const Token>& b, std::size_t room) noexcept {
   if (a.size() + b.size() <= room) return;
   const std::size_t half = room / 2, shorter = std::min(a.size(), b.size());
@@ -56,7 +56,7 @@ void shorten(std::span<const Token>& a, std::span<const Token>& b, std::size_t r
   else b = b.first(kept), a = a.first(std::min(other, a.size()));
 }
 
-// A cross-encoder reads query and document as a pair of texts.
+// Makes the texts for a cross-encoder, which reads query and document as a pair.
 Result<TokenTexts> pairs_of(const Engine::State& state, std::string_view query, std::span<const std::string_view> documents, const RerankOptions& options) {
   const PairFrame& frame = state.tokenizer.pair_frame();
   if (frame.between.empty()) return make_error(ErrorCode::unsupported, "the model's tokenizer does not say how it joins a query and a document");
@@ -77,7 +77,7 @@ Result<TokenTexts> pairs_of(const Engine::State& state, std::string_view query, 
   return texts;
 }
 
-// The prompt of Qwen3-Reranker (Zhang et al. 2025), which answers "yes" or "no".
+// The prompt of Qwen3-Reranker (Zhang et al. 2025). The model answers "yes" or "no".
 constexpr std::string_view kAskFront =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the "
     "answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n";
@@ -103,7 +103,7 @@ Result<TokenTexts> questions_of(const Engine::State& state, std::string_view que
   return texts;
 }
 
-// Returns whether a decoder was trained to rank: its file says so, or its name.
+// Returns whether a decoder was trained to rank, according to its file's settings or its name.
 bool is_reranker(const Engine::State& state) {
   const auto pooling = state.metadata.unsigned_integer(Setting::pooling);
   if (pooling && *pooling == 4) return true;
@@ -112,7 +112,7 @@ bool is_reranker(const Engine::State& state) {
   return name.find("rerank") != std::string::npos;
 }
 
-// Returns the probability of the first of two outcomes whose logits are given.
+// Returns the probability of `yes`, if `yes` and `no` are the logits of the only two outcomes.
 float share_of(float yes, float no) noexcept { return static_cast<float>(1.0 / (1.0 + math::exp(double{no} - double{yes}))); }
 
 Result<std::vector<float>> read_scores(const Engine& engine, const std::shared_ptr<const Engine::State>& state, const TokenTexts& texts,

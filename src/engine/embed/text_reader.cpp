@@ -19,7 +19,8 @@ TextReader::TextReader(const Engine& engine, const std::shared_ptr<const Engine:
     : engine_(engine), state_(state), wish_(wish), stop_(std::move(stop)) {}
 TextReader::~TextReader() = default;
 
-// Every text has pages of its own, also if it does not fill one.
+// Reads as many texts together as the limits of Engine::State::texts allow. Every text has pages of its own, even if it does not fill a
+// page.
 Status TextReader::read(std::span<const TextTokens> texts, const Take& take) {
   const std::uint64_t page = state_->options.kv.page_tokens;
   const auto pages_of = [&](const TextTokens& text) { return (text.tokens.size() + page - 1) / page; };

@@ -1,4 +1,4 @@
-// Has the model read texts, as many at once as a step has room for, and gives what it computes of their rows. Nothing of a text stays.
+// Lets the model read texts, several in one step, and returns the computed outputs of their rows. Afterwards the sessions keep no tokens.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,16 @@
 
 namespace tessera::detail {
 
-// The rows of a text whose output is wanted.
+// The rows of a text whose outputs are needed.
 enum class RowsOf : std::uint8_t { all, first, last };
 
 struct TextTokens {
   std::span<const Token> tokens;
-  std::size_t second = 0;  // tokens from here on are of segment 1; 0: all tokens are of segment 0
+  std::size_t second = 0;  // tokens from this index on are of segment 1; 0: all tokens are of segment 0
 };
 
-// Returns how many tokens of a text are read. `asked`: what the caller allows; 0: all. as_model: no more than the model's files say.
+// Returns how many tokens of a text are read at most. `asked`: the caller's limit; 0: none. as_model: also limits to what the model's files
+// say.
 [[nodiscard]] std::size_t most_tokens(const Engine::State& state, std::size_t asked, bool as_model);
 
 class TextReader {
@@ -33,25 +34,26 @@ class TextReader {
     RowsOf rows = RowsOf::all;
     std::size_t width = 0;  // floats of an output
   };
-  // Takes the outputs of text `index`  [rows, width]. They are valid during the call.
+  // Receives the outputs of text `index`  [rows, width]. `values` is valid during the call.
   using Take = std::function<Status(std::size_t index, std::span<const float> values)>;
 
   TextReader(const Engine& engine, const std::shared_ptr<const Engine::State>& state, Wish wish, std::stop_token stop) noexcept;
   ~TextReader();
 
-  // Reads the texts in their order and calls `take` for each. No text may be empty. Errors: those of a run, and of `take`.
+  // Reads the texts in order, and calls `take` for each. Precondition: no text is empty. Errors: those of a run, and those that `take`
+  // returns.
   [[nodiscard]] Status read(std::span<const TextTokens> texts, const Take& take);
 
  private:
   [[nodiscard]] std::size_t rows_of(const TextTokens& text) const noexcept { return wish_.rows == RowsOf::all ? text.tokens.size() : 1; }
-  // Reads texts that fit into a step.
+  // Reads texts that fit into one step.
   [[nodiscard]] Status read_together(std::span<const TextTokens> texts, std::size_t first, const Take& take);
 
   const Engine& engine_;
   const std::shared_ptr<const Engine::State>& state_;
   Wish wish_;
   std::stop_token stop_;
-  std::vector<std::unique_ptr<Session::State>> sessions_;  // one for each text of a step, used again for the texts of the next
+  std::vector<std::unique_ptr<Session::State>> sessions_;  // one for each text of a step; the next step uses them again
   std::vector<float> values_;
 };
 

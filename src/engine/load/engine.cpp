@@ -42,7 +42,7 @@ void tell(const EngineOptions& options, LogLevel level, std::string_view message
   if (options.log && level >= options.log_level) options.log(level, message);
 }
 
-// Returns the error with the file's name as its place (Error::place()), unless the place begins with that name already.
+// Returns the error with the file's name in its place (Error::place()), unless the place already begins with that name.
 Error in_file(Error error, const std::string& file) {
   if (error.place().starts_with(file)) return error;
   const std::string place = error.place().empty() ? file : file + ": " + error.place();
@@ -62,7 +62,7 @@ Result<Tokenizer> make_tokenizer(const ModelSource& source, const EngineOptions&
   return tokenizer;
 }
 
-// A model and the draft heads of another file, if the options name one. The source has the tensors of both.
+// A model, and draft heads from another file if the options name one. `source` has the tensors of both.
 struct Parts {
   std::shared_ptr<const ModelSource> source;
   std::shared_ptr<const detail::HeadFile> heads = nullptr;
@@ -104,8 +104,8 @@ Status check_no_fallback(const backend::Backend& backend) {
   return {};
 }
 
-// Tells the observer of matrix inputs the name of each matrix: the name of the tensor that the matrix comes from. If a tensor holds
-// several matrices in successive rows, only the first of them gets the name.
+// Tells the observer of matrix inputs the name of each matrix: the name of the tensor that has the matrix. If a tensor has several matrices
+// in successive rows, only the first matrix gets the name.
 void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelSource& source,
                    std::span<const detail::Binding> bindings) {
   for (const detail::Binding& binding : bindings) {
@@ -117,7 +117,7 @@ void name_matrices(backend::ObservingBackend& observing, const detail::Model& mo
   }
 }
 
-// Connects to the ranks in other processes, which begin to load their parts.
+// Connects to the ranks in other processes; they then begin to load their parts.
 Result<std::unique_ptr<detail::ProcessRanks>> connect_to_ranks(const Parts& parts, const EngineOptions& options) {
   TESSERA_TRY(const detail::Machine planner, detail::make_planner(options));
   TESSERA_TRY(const detail::Blueprint blueprint, detail::make_blueprint(*parts.source, parts.heads.get(), options, *planner.backend));
@@ -155,7 +155,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
                    blueprint.spec.architecture, blueprint.spec.n_layers(), source.tensors().size(),
                    blueprint.weights.file));
   state->model.spec = blueprint.spec;
-  auto part = std::make_unique<detail::Model>();  // rank 0's, if other ranks are elsewhere
+  auto part = std::make_unique<detail::Model>();  // rank 0's part, if other processes have ranks
   if (others != nullptr) {
     auto& backend = static_cast<detail::RankBackend&>(*state->backend);
     TESSERA_TRY_STATUS(detail::load_part(source, blueprint, options, 0, backend, *part, detail::ReadBytes::all, options.progress));
@@ -185,7 +185,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   state->plan = blueprint.plan;
   state->texts = {.rows = options.step_rows, .pages = std::max<std::uint64_t>(1, state->plan.kv_limit / std::max<std::uint64_t>(1, state->plan.kv_layout.page_bytes()))};
   state->options.step_rows = blueprint.step_rows;
-  // Keys and values of a row depend on the rows behind it, so no other text can use them.
+  // If rows see later rows, keys and values of a row depend on these later rows, so other texts cannot use them.
   if (state->model.spec.sight == Sight::both_sides) state->options.kv.prefix = PrefixReuse::off;
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);
@@ -204,7 +204,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
     state->make_executor();
   }
   if (options.fallback == Fallback::refuse) TESSERA_TRY_STATUS(check_no_fallback(*state->backend));
-  // Only this call may use the callback and the stop token of the options. The engine keeps neither.
+  // The options' callback and stop token may be used only during this call, so the engine does not keep them.
   state->options.progress = {};
   state->options.draft_heads_source = {};
   state->ranks_elsewhere = detail::ranks_elsewhere(options);
@@ -214,7 +214,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   return std::shared_ptr<const Engine::State>(std::move(state));
 }
 
-// Returns the model with the adapters that the options merge into it, and with the draft heads that they name.
+// Returns the model, with the adapters that the options merge into it and the draft heads that the options name.
 Result<Parts> parts_of(std::shared_ptr<const ModelSource> source, const EngineOptions& options) {
   Parts parts{.source = std::move(source)};
   if (!options.merge.empty()) {
@@ -228,7 +228,7 @@ Result<Parts> parts_of(std::shared_ptr<const ModelSource> source, const EngineOp
   return parts;
 }
 
-// Returns a pointer that does not own the caller's source.
+// Returns a pointer to the caller's source that does not own it.
 std::shared_ptr<const ModelSource> borrowed(const ModelSource& source) noexcept { return {std::shared_ptr<const ModelSource>(), &source}; }
 
 Status check_stream(const StreamOptions& stream, std::uint64_t context, const ModelSpec& spec) {

@@ -1,4 +1,4 @@
-// Engine::explain(): the backend's lines that apply to the model, and what the engine itself does.
+// Engine::explain(): lists the backend's operations that the model has, and the engine's own work.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ std::string kv_types_text(const Plan& plan) {
   return text;
 }
 
-// Returns whether the model has the operation. A backend explains operations that only some models have.
+// Returns whether the model has the operation. The backend also lists operations that only some models have.
 bool has_operation(const ModelSpec& spec, Operation operation) {
   const auto any_layer = [&](auto has) { return std::ranges::any_of(spec.layers, has); };
   switch (operation) {

@@ -1,4 +1,4 @@
-// Texts that both loading an engine and Engine::explain() print.
+// Texts that both Engine::load() and Engine::explain() print.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
-// An Identity is everything beside the tokens that decides the bits of a sequence's keys and values. Two sequences with equal tokens and
-// equal identities have the same bits, so they may share pages, and a session saved from one may be restored by the other's engine. A
-// session that another backend has saved can be restored too, but is marked as edited.
+// An Identity is everything besides the tokens that decides the bits of a sequence's keys and values. Two sequences with equal tokens and
+// equal identities have the same bits. So the sequences may share pages, and a session saved by one engine may be restored by another
+// engine of equal identity. A session that another backend has saved can be restored too, but is then marked as edited.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@
 namespace tessera::detail {
 
 struct Identity {
-  // An operation, and the family of kernels (docs/glossary.md) that computes it. `dtype` is the weight format or the KV
-  // type of the operation; automatic: all KV types.
+  // An operation, and the family of kernels that computes it. `dtype` is the weight format or KV type of the operation; automatic: all KV
+  // types.
   struct Family {
     Operation operation;
     DType dtype;
@@ -31,18 +31,18 @@ struct Identity {
   std::string spec;  // spec_text(): all fields of ModelSpec that change results, windows included
 };
 
-// Returns a text with the names of the kernel families that compute a sequence with these KV types. It lists the families of attention,
-// of matrix products (one for each weight type) and, after "rest", of all other operations. If all are one family, the text is its name
-// alone. On another backend than the CPU the text begins with the backend's name and ": ".
+// Returns a text with the names of the kernel families that compute a sequence with these KV types. It lists the families of attention, of
+// matrix products (one for each weight type) and, after "rest", of all other operations. If all operations have the same family, the text
+// is only the family's name. On a backend other than the CPU, the text begins with the backend's name and ": ".
 [[nodiscard]] std::string numerics_of(const Identity& identity, const KvOptions& kv);
 
-// Returns the name of the backend that a text of numerics_of() belongs to.
+// Returns the name of the backend in a text of numerics_of().
 [[nodiscard]] std::string_view backend_of(std::string_view numerics) noexcept;
 
 [[nodiscard]] Identity make_identity(const Model& model, const backend::Backend& backend);
 
-// Returns the identity, the KV types and the caller's salt as one text. The prefix index shares pages only between sequences whose texts
-// are equal. Adapters are no part of the text: they are part of the key of the page in which they begin (KvInputs).
+// Returns a text of the identity, the KV types and the caller's salt. The prefix index shares pages only between sequences with equal
+// texts. The text does not contain adapters: they are part of the key of the page in which they begin (KvInputs).
 [[nodiscard]] std::string prefix_identity(const Identity& identity, const KvOptions& kv);
 
 }  // namespace tessera::detail

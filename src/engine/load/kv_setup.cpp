@@ -15,11 +15,12 @@
 namespace tessera::detail {
 namespace {
 
-// Heap bytes of a page's number in the description of a step and of its address where the step is executed, in lists that double.
+// Heap bytes of a page in the description of a step (its number) and in the step's execution (its address). The factor 2: lists grow by
+// doubling.
 constexpr std::uint64_t kBytesInStep = 2 * (sizeof(PageId) + sizeof(std::byte*));
 // Heap bytes for the bookkeeping of one page: its entries in the pool, in the prefix index, in a sequence's tables and in a step.
 constexpr std::uint64_t kBytesOfPage = 160 + kBytesInStep;
-// Heap bytes of one node of the prefix index, including the node of the hash map around it.
+// Heap bytes of one node of the prefix index, including the node of its hash map.
 constexpr std::uint64_t kBytesOfNode = 320;
 
 KvPoolOptions pool_options(const KvLayout& layout, std::uint64_t context, std::uint64_t budget) {
@@ -30,12 +31,12 @@ KvLayerNeeds needs_of(const ModelSpec& spec, const LayerSpec& layer) {
   return {.shape = {.kv_heads = layer.n_kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim,
                     .state_bytes = state_bytes(spec, layer),
                     .values = layer.is_latent() ? kv::Values::in_keys : kv::Values::beside_keys},
-          // With global tokens the window is given as 0, so that no page is given back: later tokens still see the global tokens.
+          // With global tokens the layout's window is 0, so that no page is freed: later tokens still see the global tokens.
           .window = layer.globals == 0 ? layer.window : 0,
           .shares = layer.keys_of != kOwnKeys ? layer.keys_of : KvLayerNeeds::kOwn};
 }
 
-// Returns the needs of hidden_layer() if each row's hidden state is a key, cut into as few heads as a layer may have.
+// Returns the needs of hidden_layer(): each row's hidden state is stored as a key, cut into as few heads as kMaxHeadDim allows.
 KvLayerNeeds needs_of_hidden(std::uint32_t width) noexcept {
   std::uint32_t heads = (width + kMaxHeadDim - 1) / kMaxHeadDim;
   while (width % heads != 0) ++heads;
@@ -70,7 +71,7 @@ WideLayers wide_layers(const KvOptions& options) noexcept {
 KvOptions resolve(const KvOptions& options, const KvOptions& base) {
   const bool has_types = options.dtype != DType::automatic || options.wide.dtype != DType::automatic;
   const TokenBudget budget = resolve_budget(options.budget, base.budget);
-  // With h2o rows of the whole prompt vote, so none of them may come from the prefix index: they must be computed.
+  // h2o needs the votes of all rows of the prompt, so every row must be computed and none may come from the prefix index.
   const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;
   const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
   KvOptions resolved{.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,
@@ -123,9 +124,9 @@ Status check_kv_types(const backend::Backend& backend, const KvLayout& layout) {
 
 namespace {
 
-// Gives the first `wide.first` and the last `wide.last` layers the type `wide.dtype`. Only layers with keys and values of their own
-// count. A layer that reads another layer's keys and values gets that layer's type. Error: invalid_argument, there are fewer layers than
-// `wide` names.
+// Sets the type of the first `wide.first` and the last `wide.last` layers to `wide.dtype`. Counts only layers with keys and values of their
+// own; a layer that reads another layer's keys and values gets that layer's type. Error: invalid_argument, `wide` names more layers than
+// there are.
 Status set_wide_layers(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return {};
   const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
@@ -153,8 +154,8 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   layers.reserve(spec.n_layers_with_heads() + 1);
   const auto add = [&](const LayerSpec& layer) -> Status {
     layers.push_back(needs_of(spec, layer));
-    // A layer without a mixer keeps nothing, but each layer must have a place in the layout. It is entered as a sharer of the layer
-    // before it, whose keys and values it never reads.
+    // A layer without a mixer stores nothing, but must have a place in the layout. It shares the place of the layer before it, whose keys
+    // and values it never reads.
     if (layer.mixer != Mixer::none) return {};
     if (layers.size() == 1) {
       return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);
@@ -173,7 +174,7 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
 }
 
 Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved, std::uint64_t budget) {
-  // The window of a group does not reduce its pages: while one call appends a long prompt, all pages of the prompt are held.
+  // A window does not reduce the memory of its group: while one call appends a long prompt, all pages of the prompt are needed.
   const bool paged = resolved.kind == KvKind::paged;
   const PageCost cost = PageCost::of(layout, resolved.checkpoints, paged && resolved.prefix == PrefixReuse::on);
   const std::uint64_t pages = cost.pages(context);
@@ -221,7 +222,7 @@ Result<KvPools> make_kv_pools(const Engine::State& engine) {
 
 namespace {
 
-// Returns the layout of the engine's pages: those of rank 0's heads, if other ranks have pages of their own.
+// Returns the layout of the engine's own pages. If ranks in other processes have pages of their own, the layout has only rank 0's heads.
 Result<KvLayout> own_kv_layout(const Engine::State& engine, const KvOptions& resolved) {
   TESSERA_TRY(KvLayout layout, kv_layout(engine.model.spec, resolved));
   if (engine.division == nullptr) return layout;
@@ -245,9 +246,9 @@ bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcep
 
 namespace {
 
-// Returns what the cache does with a page when all its tokens lie before the layer's window. Usually the page is given back to the pool.
-// A stream keeps it, because a cut moves tokens, so that the window may need the page again. A token budget keeps it if a drop can leave
-// a window fewer tokens than it sees.
+// Returns what the cache does with a page when the layer's window has passed all its tokens. Usually the page is freed. Exceptions: a
+// stream keeps the page, because a cut moves tokens, after which the window may see the page again. A token budget keeps it if a drop can
+// leave a window fewer tokens than it sees.
 PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream, const KvLayout& layout) noexcept {
   if (stream.window != 0) return PassedPages::keep;
   if (resolved.budget.tokens == 0) return PassedPages::give_back;

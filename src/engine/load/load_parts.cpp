@@ -35,7 +35,7 @@ Status load_part(const ModelSource& source, const Blueprint& blueprint, const En
 
 Status load_parts(const ModelSource& source, const Blueprint& blueprint, const EngineOptions& options,
                   std::vector<std::unique_ptr<RankPart>>& parts) {
-  // Rank 0 reads the whole file, for its hash; the others read their own parts.
+  // Rank 0 reads the whole file, to compute its hash; every other rank reads its own part.
   const auto bytes_of = [&](std::uint32_t rank) {
     return rank == 0 ? file_bytes(blueprint.bindings) : file_bytes(blueprint.division->bindings_of(rank, blueprint.bindings));
   };

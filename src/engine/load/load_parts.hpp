@@ -9,16 +9,16 @@
 
 namespace tessera::detail {
 
-// Loads a rank's part of the weights into `model`, and makes its workspace. `progress` counts the bytes of this part. Errors: those of
+// Loads a rank's part of the weights into `model`, and allocates its workspace. `progress` counts the bytes of this part. Errors: those of
 // load_weights(); no memory.
 [[nodiscard]] Status load_part(const ModelSource& source, const Blueprint& blueprint, const EngineOptions& options, std::uint32_t rank,
                                RankBackend& backend, Model& model, ReadBytes bytes, const LoadProgress& progress);
-// Loads the parts of all ranks of this process.
+// Loads the parts of all ranks in this process.
 [[nodiscard]] Status load_parts(const ModelSource& source, const Blueprint& blueprint, const EngineOptions& options,
                                 std::vector<std::unique_ptr<RankPart>>& parts);
 
-// Returns the whole model as the engine describes it: with the whole spec, the hash of all weights and the ropes, and without weights.
-// It refers to `first`, rank 0's part.
+// Returns the model as the engine describes it: the whole spec, the hash of all weights, and the ropes, but no weights. It refers to
+// `first`, rank 0's part.
 [[nodiscard]] Model whole_model(const Model& first, const ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -11,7 +11,7 @@ namespace tessera::detail {
 
 namespace {
 
-// An executor for planning: it only states a number of threads, and runs no tasks.
+// An executor for planning. It only reports a number of threads and runs no tasks.
 class PlannedExecutor final : public Executor {
  public:
   explicit PlannedExecutor(std::size_t concurrency) noexcept : concurrency_(concurrency) {}
@@ -22,7 +22,8 @@ class PlannedExecutor final : public Executor {
   std::size_t concurrency_;
 };
 
-// Puts ranks around the machine, whose backend becomes rank 0's. make(part) makes the executor of a further rank and returns its backend.
+// Makes n ranks. The machine's backend becomes rank 0's backend. make(part) makes the executor of each further rank, and returns that
+// rank's backend.
 template <class Make>
 Status add_ranks(Machine& machine, std::uint32_t n, RankBackend::Ranks where, Make make) {
   machine.ranks = std::make_unique<ThreadRanks>(n);
@@ -80,7 +81,7 @@ Result<Machine> make_planner(const EngineOptions& options) {
     TESSERA_TRY(const InstructionSet set, cpu::choose_set(options.instruction_set));
     machine.backend = std::make_unique<cpu::CpuBackend>(*machine.executor, *options.memory, set, options.numerics);
   }
-  // A planner computes the sizes of one rank, and asks none for its part.
+  // A planner computes the sizes of one rank, so the other ranks need no backends.
   if (options.ranks > 1 || ranks_elsewhere(options) != 0) {
     const auto n = static_cast<std::uint32_t>(ranks_elsewhere(options) + 1);
     const auto where = n > 1 ? RankBackend::Ranks::elsewhere : RankBackend::Ranks::in_this_process;

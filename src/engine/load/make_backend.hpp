@@ -1,4 +1,4 @@
-// Makes an engine's backend and its threads. Beside plan.cpp, which checks options, this is the only code that knows which backends exist.
+// Makes an engine's backend and its threads. Only this file and plan.cpp, which checks options, know which backends exist.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,20 @@
 
 namespace tessera::detail {
 
-// A backend and the threads that it uses. With several ranks: rank 0's.
+// A backend and its threads. With several ranks, the backend is rank 0's.
 struct Machine {
   std::shared_ptr<Executor> executor;
   std::unique_ptr<backend::Backend> backend;
-  std::unique_ptr<ThreadRanks> ranks;                  // nullptr: there is one rank
-  std::vector<std::unique_ptr<RankPart>> parts;        // [ranks], without models; empty: there is one rank
+  std::unique_ptr<ThreadRanks> ranks;                  // nullptr: one rank only
+  std::vector<std::unique_ptr<RankPart>> parts;        // [ranks], without models; empty: one rank only
 };
 
-// Makes the backend: starts threads, unless the options bring an executor, and opens the device. Precondition: `options` come from
-// resolve_options(). Errors: an instruction set, numerics or a device that do not exist here; no memory.
-// `others`: the ranks in other processes, among which this one computes; nullptr: there are none.
+// Makes the backend: starts threads, unless the options bring an executor, and opens the device. Precondition: resolve_options() returned
+// `options`. Errors: an instruction set, numerics or a device that does not exist here; no memory. `others`: connections to the ranks in
+// other processes; nullptr: there are none.
 [[nodiscard]] Result<Machine> make_backend(const EngineOptions& options, Communicator* others = nullptr);
 
-// Makes a backend for planning, without threads and without opening a device. It computes sizes of memory, but no results.
+// Makes a backend for planning, without threads and without opening a device. It computes bytes of memory, but no results.
 [[nodiscard]] Result<Machine> make_planner(const EngineOptions& options);
 
 }  // namespace tessera::detail

@@ -29,7 +29,7 @@ bool same(const SettingValue& a, const SettingValue& b) noexcept {
       a);
 }
 
-// Calls `keep(name, value)` for each of the file's keys that an engine keeps: those with a number or a short string.
+// Calls `keep(name, value)` for each key of the file that an engine keeps: keys whose value is a number or a short string.
 template <class Keep>
 void for_each_key(const Settings& settings, const Keep& keep) {
   std::optional<FileKey> key;
@@ -38,7 +38,7 @@ void for_each_key(const Settings& settings, const Keep& keep) {
   }
 }
 
-// Calls `keep(setting, name, value)` for each setting that an engine keeps: those with a number or a short string.
+// Calls `keep(setting, name, value)` for each setting that an engine keeps: settings whose value is a number or a short string.
 template <class Keep>
 void for_each_setting(const Settings& settings, const Keep& keep) {
   for (std::size_t i = 0; i < kSettings; ++i) {
@@ -48,8 +48,8 @@ void for_each_setting(const Settings& settings, const Keep& keep) {
   }
 }
 
-// Returns whether the file has a key with this name and this value. Comparing names alone is not enough, because a source may give a
-// setting a name that the file uses for a key of another meaning.
+// Returns whether the file has a key with this name and this value. The name is not enough: a source may name a setting like a key of
+// another meaning.
 bool has_key(const Settings& settings, std::string_view name, const SettingValue& value) {
   const std::optional<SettingValue> of_key = settings.find_key(name);
   return of_key && same(*of_key, value);
@@ -58,7 +58,7 @@ bool has_key(const Settings& settings, std::string_view name, const SettingValue
 }  // namespace
 
 KeptSettings::Entry::Entry(std::string_view called, const SettingValue& from) : name(called), text(text_of(from)), value(from) {
-  // The view points into the source's memory; the entry's `text` has a copy.
+  // The entry's `text` has a copy; this view points into the source's memory, which may be freed.
   if (std::holds_alternative<std::string_view>(value)) value = std::string_view();
 }
 

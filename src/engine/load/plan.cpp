@@ -25,15 +25,15 @@ namespace {
 constexpr std::uint32_t kMaxThreads = 1024;
 constexpr std::uint32_t kMaxRanks = 64;
 constexpr std::uint32_t kMaxStepRows = 8192;
-// Host memory of one thread of the pool: the touched pages of its stack, and the C library's bookkeeping.
+// Host memory of one thread of the pool: the stack pages that it touches, and the C library's bookkeeping.
 constexpr std::uint64_t kThreadBytes = 24 * 1024;
 
 // Returns the bytes of the list of n tensor bindings, which exists only while loading.
 std::uint64_t binding_bytes(std::size_t n) { return n * sizeof(Binding); }
 
-// Returns an upper bound of the heap bytes of one session. The bound counts two rows of logits, a hidden state for draft heads, the tokens,
-// a RunRow for each token (while one call computes a prompt of the whole context), the votes of a token budget, and the workspace of one
-// sampler. The sampler belongs to the caller, but every session needs one.
+// Returns an upper bound of the heap bytes of one session: two rows of logits, a hidden state for draft heads, the tokens, a RunRow for
+// each token (while one call computes a prompt of the whole context), the votes of a token budget, and the workspace of one sampler. The
+// sampler belongs to the caller, but every session needs one.
 std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const TokenBudget& budget) {
   const std::uint64_t logits = 2 * spec.vocab_size * sizeof(float);
   const std::uint64_t tokens = context * sizeof(Token);
@@ -44,8 +44,8 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const 
   return logits + tokens + rows + sampler + votes + hidden;
 }
 
-// Returns the tokenizer's bytes. Checks first that the vocabulary is no larger than the embedding table, so that a damaged file is
-// refused before anything is built from it.
+// Returns the tokenizer's bytes. First checks that the vocabulary is no larger than the embedding table, so that a damaged file is rejected
+// before memory is allocated for it.
 Result<std::uint64_t> tokenizer_bytes(const ModelSource& source, const EngineOptions& options, const ModelSpec& spec) {
   TESSERA_TRY(const bool has, has_tokenizer(source, options));
   if (!has) return std::uint64_t{0};
@@ -136,14 +136,14 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   TESSERA_TRY_STATUS(check_ranks(options));
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
-  // The first argument names the options that the caller set. It is empty, because options that were resolved before may come here again,
-  // and their filled-in values must not count as the caller's wishes.
+  // The first argument should be the options that the caller set. It is empty, because options may be resolved twice: values that were
+  // filled in the first time must not be checked as if the caller had set them.
   TESSERA_TRY_STATUS(check({}, resolved.kv));
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
   }
   if (const auto set = cpu::choose_set(options.instruction_set); !set) return set.error();
-  if (options.backend == BackendKind::cuda) resolved.threads = 1;  // the calling thread alone
+  if (options.backend == BackendKind::cuda) resolved.threads = 1;  // only the calling thread
   if (resolved.threads == 0) resolved.threads = static_cast<std::uint32_t>(usable_threads());
   resolved.threads = std::max(1u, resolved.threads / resolved.ranks) * resolved.ranks;
   if (resolved.memory == nullptr) resolved.memory = &system_memory();
@@ -161,7 +161,7 @@ Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& optio
 
 namespace {
 
-// Returns the number of rows that a step has room for. If rows see later rows, a whole text must fit into a step.
+// Returns the number of rows of the largest step. If rows see later rows, a whole text must fit into one step.
 Result<std::uint32_t> step_rows_of(const ModelSpec& spec, const EngineOptions& options, std::uint32_t context) {
   if (spec.sight == Sight::back) return options.step_rows;
   if (options.kv.budget.tokens != 0) {
@@ -178,7 +178,7 @@ Result<std::uint32_t> step_rows_of(const ModelSpec& spec, const EngineOptions& o
 
 namespace {
 
-// Divides the blueprint's model among ranks, and counts the bytes of the weights of the ranks in this process.
+// Divides the blueprint's model among ranks, and counts the bytes of weights of the ranks in this process.
 Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptions& options, const backend::Backend& backend) {
   const auto elsewhere = static_cast<std::uint32_t>(ranks_elsewhere(options));
   TESSERA_TRY(blueprint.division, ModelDivision::make(blueprint.spec, options.ranks + elsewhere, options.rank_split));
@@ -194,8 +194,8 @@ Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptio
 
 namespace {
 
-// Marks the matrices whose inputs the model's files say to round. Tables of embeddings are looked up, not multiplied. The weights of latent
-// heads are another arrangement of a matrix: their inputs are not the ones that the files mean.
+// Marks the matrices whose inputs must be rounded according to the model's files. Exceptions: tables of embeddings, which are looked up and
+// not multiplied; and weights of latent heads, a rearranged matrix, whose inputs are not those that the files mean.
 Status mark_rounded(std::vector<Binding>& bindings, const ModelSource& source, const backend::Backend& backend) {
   for (Binding& binding : bindings) {
     const bool is_looked_up = binding.role == Role::token_embd || binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd;
@@ -257,7 +257,8 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* head
   }
   TESSERA_TRY_STATUS(check_kv_types(backend, layout));
   TESSERA_TRY_STATUS(check_budget(layout, options.kv_budget));
-  // Texts that are read together have pages of their own, which short texts do not fill.
+  // Texts that are read together do not share pages, and a short text does not fill its last page. So twice the tokens of a step are
+  // planned.
   blueprint.kept_tokens = spec.sight == Sight::back ? plan.context : std::max<std::uint64_t>(plan.context, 2 * std::uint64_t{options.step_rows});
   TESSERA_TRY(const KvBytes kv, kv_bytes(layout, blueprint.kept_tokens, kv_options, options.kv_budget));
 
@@ -274,15 +275,15 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* head
   const std::uint64_t metadata = metadata_bytes(source.settings());
   const std::uint64_t threads = ((options.executor != nullptr ? 0 : options.threads) + (options.kv_file.empty() ? 0 : 1)) *
                                 kThreadBytes;
-  const std::uint64_t models = (options.ranks > 1 ? options.ranks + 1 : 1) * model_bytes(spec);  // with ranks, the whole one and their parts
+  const std::uint64_t models = (options.ranks > 1 ? options.ranks + 1 : 1) * model_bytes(spec);  // with ranks: whole model and parts
   plan.host = tokenizer + metadata + threads + models + session_bytes(spec, plan.context, options.kv.budget) + kv.host;
   plan.loading = source.memory_bytes() + (options.ranks > 1 ? 2 : 1) * binding_bytes(blueprint.bindings.size()) + blueprint.weights.staging;
-  // The caller may keep the header of the file in memory, so it counts while running too. Staging memory for weights does not: it is
-  // freed before the workspace and the first session are made.
+  // The caller may keep the parsed header of the file, so its bytes also count while running. Staging memory for weights does not count: it
+  // is freed before the workspace and the first session are allocated.
   const std::uint64_t headers = plan.loading - blueprint.weights.staging;
   std::uint64_t while_loading = tokenizer + metadata + threads + models + plan.loading;
   std::uint64_t while_running = plan.host + headers;
-  // Returns `bytes` plus the KV limit, capped at the largest number, because the limit may be any number.
+  // Returns `bytes` plus the KV limit. The sum is capped at the largest number, because the limit may be any number.
   const auto with_kv = [&](std::uint64_t bytes) {
     return bytes + std::min(plan.kv_limit, std::numeric_limits<std::uint64_t>::max() - bytes);
   };

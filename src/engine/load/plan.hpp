@@ -15,20 +15,20 @@ namespace tessera::detail {
 
 struct HeadFile;
 
-// The result of planning. Both load() and plan() begin by making one.
+// The result of planning. load() and plan() both begin with a Blueprint.
 struct Blueprint {
   const Architecture* architecture = nullptr;
   ModelSpec spec;
-  std::vector<Binding> bindings;  // of the whole model
-  std::shared_ptr<const ModelDivision> division;  // among ranks; nullptr: there is one rank
+  std::vector<Binding> bindings;  // of all weights of the whole model
+  std::shared_ptr<const ModelDivision> division;  // division among ranks; nullptr: one rank only
   WeightBytes weights;
   Plan plan;
-  std::uint32_t step_rows = 0;    // rows that a step has room for
+  std::uint32_t step_rows = 0;    // rows of the largest step
   std::uint64_t kept_tokens = 0;  // tokens whose keys and values Plan::kv counts
 };
 
-// Returns the options with defaults filled in for memory, threads and the KV cache. Errors: an option is out of range, contradicts
-// another one, or is not available in this build or on this machine.
+// Returns the options with defaults filled in for memory, threads and the KV cache. Errors: an option is out of range, contradicts another
+// option, or is not available in this build or on this machine.
 [[nodiscard]] Result<EngineOptions> resolve_options(const EngineOptions& options);
 
 // Returns the number of ranks in other processes.
@@ -39,9 +39,8 @@ struct Blueprint {
 // Returns whether the engine will have a tokenizer: true if the options ask for one and the file has one.
 [[nodiscard]] Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options);
 
-// Plans the engine. Errors: every fault of the file's header or of its tokenizer that load() would report. The header is checked before
-// anything is built from it.
-// `heads`: draft heads from another file, whose tensors the source has (JoinedSource); nullptr: none.
+// Plans the engine. Checks the header before anything is built from it. `heads`: draft heads from another file, whose tensors `source` has
+// (JoinedSource); nullptr: none. Errors: every fault of the file's header or tokenizer that load() would report.
 [[nodiscard]] Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* heads, const EngineOptions& options,
                                                const backend::Backend& backend);
 

@@ -1,4 +1,4 @@
-// One change of an adapter on its way to the ranks in other processes, each of which takes its part of it.
+// The message with one change of an adapter. Rank 0 sends it to the ranks in other processes, and each rank uses its part of the change.
 #pragma once
 
 #include <type_traits>
@@ -9,8 +9,8 @@
 namespace tessera::detail {
 
 struct AdapterMessage {
-  Hash128 content;        // of the whole adapter
-  bool is_first = false;  // the first change of the adapter: replaces an adapter of this content
+  Hash128 content;        // hash of the whole adapter
+  bool is_first = false;  // true: this is the adapter's first change, and replaces an adapter of the same content
   AdapterTensor change;
 };
 
@@ -29,7 +29,7 @@ void block(Bytes& bytes, Values& of) {
   }
 }
 
-// Writes or reads a message, without its kind. `change` is const for a writer.
+// Writes or reads a message without its kind. `change` is const when writing.
 template <class Bytes, class Change>
 void each_number(Bytes& bytes, std::conditional_t<std::is_same_v<Bytes, ByteWriter>, const Hash128, Hash128>& content,
                  std::conditional_t<std::is_same_v<Bytes, ByteWriter>, const bool, bool>& is_first, Change& change) {

@@ -20,11 +20,11 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::chrono::seconds kConnectTime{10};
-constexpr std::chrono::seconds kAcceptTime{15};  // in which a rank must say that it serves this engine
-constexpr std::chrono::minutes kStartTime{10};  // the same over a transport, whose processes may start later than the engine's
-constexpr std::chrono::hours kLoadTime{1};  // in which a rank must have loaded its part
+constexpr std::chrono::seconds kAcceptTime{15};  // time for a rank to answer that it serves this engine
+constexpr std::chrono::minutes kStartTime{10};  // the same over a transport, because its processes may start later than the engine's
+constexpr std::chrono::hours kLoadTime{1};  // time for a rank to load its part
 
-// The families of each operation and type of weights: more than one if matrices of one type differ in how their inputs are rounded.
+// Kernel families of each operation and weight type. There are several if matrices of one type round their inputs in different ways.
 using Families = std::map<std::pair<Operation, DType>, std::set<std::string>>;
 
 Families by_operation(const std::vector<RankFamily>& list) {
@@ -33,7 +33,7 @@ Families by_operation(const std::vector<RankFamily>& list) {
   return families;
 }
 
-// Returns the error that a rank's message tells of which another one was expected.
+// Returns the error for a rank's message of an unexpected kind. If the message is a refusal, the error includes its reason.
 Status refusal_of(const ProcessRanks& ranks, std::uint32_t rank, std::span<const std::byte> bytes) {
   Refusal refusal;
   if (read_message(bytes, refusal)) {

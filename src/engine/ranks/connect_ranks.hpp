@@ -1,4 +1,4 @@
-// Rank 0's side of the beginning: connects to ranks in other processes, and waits until they have loaded their parts.
+// Start-up as seen by rank 0: connects to the ranks in other processes, and waits until they have loaded their parts.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace tessera::detail {
 
-// Connects to EngineOptions::rank_addresses, or takes EngineOptions::rank_transport, and tells each rank which part of the model it has. `context`: tokens of a session. Errors:
-// invalid_argument, an address is none; io, nobody listens there; device_error.
+// Connects to EngineOptions::rank_addresses, or uses EngineOptions::rank_transport, and sends each rank its part of the model. `context`:
+// tokens of a session. Errors: invalid_argument, a malformed address; io, nobody listens at an address; device_error.
 [[nodiscard]] Result<std::unique_ptr<ProcessRanks>> connect_ranks(const EngineOptions& options, const ModelSpec& spec, std::uint32_t context);
 
 // Waits until all ranks are ready, and compares their weights and kernels with this rank's. Errors: cancelled, `stop` was requested;
-// invalid_argument, a rank refuses, or has other weights or other kernels; device_error, a rank is gone.
+// invalid_argument, a rank refuses, or has other weights or kernels; device_error, a rank has disconnected.
 [[nodiscard]] Status await_ranks(ProcessRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop);
 
-// Returns a line for each operation and format: the family of the kernels that compute it. Ranks must not differ in any.
+// Returns for each operation and format the family of the kernels that compute it. The list must be equal on all ranks.
 [[nodiscard]] std::vector<RankFamily> families_of(const backend::Backend& backend);
 
 }  // namespace tessera::detail

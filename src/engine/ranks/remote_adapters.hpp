@@ -1,4 +1,4 @@
-// Gives an engine's adapters to the ranks in other processes.
+// Sends an engine's adapters to the ranks in other processes.
 #pragma once
 
 #include <map>
@@ -15,19 +15,20 @@ namespace tessera::detail {
 // Thread-safe.
 class RemoteAdapters {
  public:
-  // `queue`: the engine's turns.
+  // `queue`: the engine's queue for the use of its ranks.
   RemoteAdapters(RemoteRanks& ranks, FairQueue& queue) noexcept : ranks_(ranks), queue_(queue) {}
 
-  // Gives the adapter to all ranks, unless they have one of the same content. Errors: cancelled; device_error, a rank is gone or refuses.
+  // Sends the adapter to all ranks, unless they already have an adapter of the same content. Errors: cancelled; device_error, a rank has
+  // disconnected or refuses.
   Status add(const AdapterFile& adapter, const std::stop_token& stop);
-  // Ends the use of an adapter that was added.
+  // Ends one use of an adapter that add() has sent.
   void remove(const Hash128& content) noexcept;
 
  private:
   RemoteRanks& ranks_;
   FairQueue& queue_;
-  std::mutex adding_;  // held while an adapter is given: the ranks must not get two of one content at once
-  std::mutex mutex_;   // of uses_; not held while anything is sent, because a request's end may have to remove an adapter
+  std::mutex adding_;  // held while an adapter is sent: two adapters of the same content must not be sent at once
+  std::mutex mutex_;   // guards uses_. Not held while sending, because a request that ends may have to remove an adapter
   std::map<Hash128, std::size_t, ByContent> uses_;
 };
 

@@ -10,7 +10,7 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns the layer whose division decides for `layer`: the first one with its keys and values.
+// Returns the layer whose division among ranks also holds for `layer`: the first layer with the same keys and values.
 std::uint32_t deciding(const KvCache& cache, std::size_t layer) noexcept {
   const KvLayout& layout = cache.layout();
   return static_cast<std::uint32_t>(layout.first_layer_at(layout.layers[layer]));
@@ -18,13 +18,13 @@ std::uint32_t deciding(const KvCache& cache, std::size_t layer) noexcept {
 
 }  // namespace
 
-// A rank's heads within the blocks of all heads, [k | v][head], of a layer in a page.
+// The place of a rank's heads among the blocks of all heads, [k | v][head], of a layer in a page.
 struct RemoteParts::Place {
   std::uint64_t k_at = 0, k_bytes = 0;  // in the blocks of all heads
   std::uint64_t v_at = 0, v_bytes = 0;
 
   [[nodiscard]] std::uint64_t size() const noexcept { return k_bytes + v_bytes; }
-  // Copies the rank's bytes of a page, [k | v][head], into the page of all heads.
+  // Copies the rank's bytes of a page, [k | v][head], to their place in the page of all heads.
   void put(const std::byte* from, std::byte* page) const noexcept {
     if (k_bytes != 0) std::memcpy(page + k_at, from, k_bytes);
     if (v_bytes != 0) std::memcpy(page + v_at, from + k_bytes, v_bytes);
@@ -45,7 +45,7 @@ RemoteParts::Place RemoteParts::place_of(const KvCache& cache, std::size_t layer
 LayerPages RemoteParts::describe(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::uint64_t end_page) const {
   LayerPages part;
   describe_pages(cache, ranks_.pools(), part.pages);
-  // A generation that goes on may hold slots for the states of its next step. They are no pages of the sequence.
+  // During a generation the session may have reserved slots for the states of its next step. These slots are not pages of the sequence.
   SequencePages& one = part.pages.sequences.front();
   one.writes_states = false;
   one.slots = {};

@@ -1,5 +1,5 @@
-// Brings the keys, values and states of an engine's sessions together from the ranks in other processes that have some of them, and takes
-// them apart.
+// Reads and writes the keys, values and states of an engine's sessions of which ranks in other processes have parts: collects the parts
+// from the ranks, and distributes them.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace tessera::detail {
 
 class RemoteParts final : public OtherParts {
  public:
-  // `queue`: the engine's turns.
+  // `queue`: the engine's queue for the use of its ranks.
   RemoteParts(RemoteRanks& ranks, std::shared_ptr<const ModelDivision> division, FairQueue& queue) noexcept
       : ranks_(ranks), division_(std::move(division)), queue_(queue) {}
 
@@ -24,12 +24,13 @@ class RemoteParts final : public OtherParts {
   Status write_state(const KvCache& cache, std::size_t layer, std::uint64_t page, std::uint64_t at, std::span<const std::byte> bytes) override;
 
  private:
-  static constexpr std::uint64_t kMessageBytes = std::uint64_t{8} << 20;  // of pages, about
+  static constexpr std::uint64_t kMessageBytes = std::uint64_t{8} << 20;  // about the bytes of pages in one message
 
-  // Copies between a layer's pages, of all heads, and a rank's bytes of them.
+  // The place of a rank's bytes in a layer's pages of all heads.
   struct Place;
 
-  // Calls each(part, pages) for runs of the pages, of so many bytes as a message should have. `part` describes the run.
+  // Calls each(part, pages) for runs of consecutive pages; the bytes of a run are about one message (kMessageBytes). `part` describes the
+  // run.
   using EachRun = std::function<Status(LayerPages& part, std::span<std::byte* const> pages)>;
   Status for_runs(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::span<std::byte* const> pages, const EachRun& each);
   [[nodiscard]] LayerPages describe(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::uint64_t end_page) const;

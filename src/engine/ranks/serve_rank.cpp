@@ -29,16 +29,16 @@ using detail::make_error;
 
 namespace {
 
-constexpr std::chrono::seconds kHelloTime{10};  // in which a connection must say what it wants
-constexpr std::chrono::minutes kJoinTime{10};   // in which the other ranks must have loaded their parts
+constexpr std::chrono::seconds kHelloTime{10};  // time for a new connection to send its first message
+constexpr std::chrono::minutes kJoinTime{10};   // time for the other ranks to load their parts
 constexpr std::chrono::hours kIdleTime{24 * 365};
 
-// The service of one rank: what stays from one engine to the next.
+// The service of one rank. Its data outlives each engine that it serves.
 class RankService {
  public:
   RankService(const std::filesystem::path& path, const RankOptions& options) : path_(path), options_(options) {}
 
-  // Serves one engine over the options' transport. Returns when the engine is gone.
+  // Serves one engine over the options' transport. Returns when the engine has disconnected.
   Status serve_over_transport() {
     const std::shared_ptr<RankTransport>& transport = options_.transport;
     const std::uint32_t n = transport->ranks(), rank = transport->rank();
@@ -61,7 +61,7 @@ class RankService {
     return served;
   }
 
-  // Waits for engines at the options' address, and serves one after another.
+  // Waits for engines at the options' address, and serves them one after another.
   Status serve_at_address() {
     TESSERA_TRY(listener_, os::Listener::open(options_.listen));
     if (options_.listening) options_.listening(listener_.address());
@@ -71,10 +71,10 @@ class RankService {
       if (!socket) {
         if (options_.stop.stop_requested()) return {};
         if (socket.error().code() != ErrorCode::io) return socket.error();
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // too many files are open, for example
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // after an error of accept(), for example too many open files
         continue;
       }
-      // An error or exception of one engine ends that engine's turn and not the service.
+      // An error or exception while serving one engine ends that engine's service, but not serve_rank().
       const Status served = detail::guard([&] { return serve(*std::move(socket)); }, ErrorCode::callback_failed);
       if (options_.stop.stop_requested()) return {};
       tell(served ? LogLevel::info : LogLevel::warning, served ? "the engine has gone" : served.error().text());
@@ -86,7 +86,7 @@ class RankService {
     if (options_.log) options_.log(level, message);
   }
 
-  // A connection of which nothing is known yet: the caller is rank 0 of two.
+  // A new connection, before its first message: the caller is treated as rank 0 of two ranks.
   struct Stranger {
     detail::SocketLines* sockets;
     detail::ProcessRanks ranks;
@@ -107,7 +107,7 @@ class RankService {
   }
 
   [[nodiscard]] bool is_secret(const std::string& text) const noexcept {
-    unsigned difference = text.size() == options_.secret.size() ? 0 : 1;  // in a time that does not depend on where they differ
+    unsigned difference = text.size() == options_.secret.size() ? 0 : 1;  // constant time: it does not depend on where the texts differ
     for (std::size_t i = 0; i < text.size(); ++i) difference |= static_cast<unsigned>(text[i] ^ options_.secret[i % std::max<std::size_t>(1, options_.secret.size())]);
     return difference == 0;
   }
@@ -150,11 +150,11 @@ class RankService {
     return serve_engine(welcome, ranks, [&] { return join(welcome, sockets); });
   }
 
-  // Loads the rank's part, calls join(), which makes the connections to the other ranks, and executes the engine's steps.
+  // Loads the rank's part, calls join() to connect to the other ranks, and executes the engine's steps.
   Status serve_engine(const detail::Welcome& welcome, detail::ProcessRanks& ranks, const std::function<Status()>& join) {
     tell(LogLevel::info, fmt::format("rank {} of {}: loading", welcome.rank, welcome.ranks));
     const Status served = compute_for(welcome, ranks, join);
-    // Before the rank was ready, the engine waits for an answer.
+    // Until the rank is ready, the engine waits for an answer.
     if (!served && ranks.broken() && !is_ready_) return refuse(ranks, served.error());
     return served;
   }
@@ -214,12 +214,12 @@ class RankService {
       std::uint64_t step = 0;
       const Status received = ranks.receive(0, message, step, kIdleTime, options_.stop);
       if (!received) return options_.stop.stop_requested() || ranks.engine_has_gone() ? Status() : received;
-      // The engine may go as soon as it has this rank's part of a step, before the step is over here.
+      // The engine may disconnect as soon as it has this rank's part of a step, before the step has ended here.
       if (const Status executed = steps.execute(message, step); !executed) return ranks.engine_has_gone() ? Status() : executed;
     }
   }
 
-  // Makes the connections to the other ranks but 0: this rank connects to those before it, and those behind it connect to this rank.
+  // Connects to the ranks other than 0: this rank connects to ranks with lower numbers, and ranks with higher numbers connect to it.
   Status join(const detail::Welcome& welcome, detail::SocketLines& sockets) {
     std::vector<std::byte> message;
     for (std::uint32_t rank = 1; rank < welcome.rank; ++rank) {
@@ -248,7 +248,7 @@ class RankService {
   const std::filesystem::path& path_;
   const RankOptions& options_;
   os::Listener listener_;
-  bool is_ready_ = false;  // the engine has been told that it can begin
+  bool is_ready_ = false;  // true: the engine has been told that it can begin
 };
 
 }  // namespace

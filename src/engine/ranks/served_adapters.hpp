@@ -1,4 +1,4 @@
-// The adapters of a rank that serves an engine in another process: the changes for the rank's own weights.
+// The adapters of a rank that serves an engine in another process: the changes of the rank's own weights.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@ namespace tessera::detail {
 
 class ServedAdapters final : public RankAdapters {
  public:
-  // `source` is read for adapters with lengths (DoRA). `room` counts the adapters' memory.
+  // `source` is read for adapters with lengths (DoRA). `room` limits the bytes of the adapters.
   ServedAdapters(AdapterPlaces places, const backend::Backend& backend, const ModelSource& source, OwnPages& room)
       : places_(std::move(places)), backend_(backend), source_(source), room_(room) {}
 

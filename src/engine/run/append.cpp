@@ -20,7 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Marks the rows whose logits are wanted, and returns their number. The first `pending` rows are pending tokens, not the caller's.
+// Marks the rows whose logits are wanted, and returns their number. The first `pending` rows are pending tokens; the others are the
+// caller's tokens.
 Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, const AppendOptions& options) {
   const std::size_t n_tokens = rows.size() - pending;
   if (!options.rows.empty()) {
@@ -38,13 +39,13 @@ Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, con
   if (options.logits != LogitsOf::last && options.logits != LogitsOf::all) {
     return make_error(ErrorCode::invalid_argument, "logits of kind {}; choose last, all or none", static_cast<int>(options.logits));
   }
-  // Without tokens of the caller, LogitsOf::all means the logits of the last pending token alone.
+  // If the caller appends no tokens, LogitsOf::all means the logits of the last pending token only.
   const std::size_t from = options.logits == LogitsOf::last || n_tokens == 0 ? rows.size() - 1 : pending;
   for (RunRow& row : rows.subspan(from)) row.output = RowOutput::logits;
   return rows.size() - from;
 }
 
-// Begins the session's part of the run (its rows): its pending tokens, then `tokens`. Each -1 among `tokens` stands for the next of
+// Begins the session's part of the run: its pending tokens, then `tokens`. Each -1 among `tokens` stands for the next element of
 // `embeddings`.
 std::size_t begin_tokens(Run& run, Session::State& session, std::span<const Token> tokens, std::span<const float* const> embeddings = {}) {
   const std::size_t part = run.begin_part(session);
@@ -54,7 +55,7 @@ std::size_t begin_tokens(Run& run, Session::State& session, std::span<const Toke
   return part;
 }
 
-// Returns the known logits, for a call with nothing to append and nothing pending. nullopt: the last token must be computed again.
+// Returns the known logits, for a call that appends nothing when nothing is pending. nullopt: the last token must be computed again.
 Result<std::optional<Logits>> known_logits(Session::State& session, const AppendOptions& options) {
   if (!options.rows.empty()) {
     return make_error(ErrorCode::invalid_argument, "logits of row {}: there are no tokens to append", options.rows[0]);
@@ -91,7 +92,7 @@ Result<Logits> append(Session::State& session, std::span<const Token> tokens, co
   TESSERA_TRY(const std::size_t wanted, mark_wanted(run.rows(part), pending, options));
   TESSERA_TRY_STATUS(run.check(part));
   const std::uint64_t end = length_after_cut(session) + run.rows(part).size();
-  if (end > session.kv.capacity()) return session.kv.reserve(end).error();  // before memory for logits is asked for
+  if (end > session.kv.capacity()) return session.kv.reserve(end).error();  // before memory for logits is allocated
   if (wanted > 0) {
     TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, wanted, vocab));
     float* to = session.next_logits.values().data();
@@ -135,8 +136,8 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
                       "the logits after the last token are not known (they were not asked for, or the session was "
                       "truncated): call append({{}}) first, which computes them");
   }
-  // All rows write their logits to the same place, one after another, so the logits of the last row are there in the end. The first token's
-  // score comes from the last pending row.
+  // All rows write their logits to the same place, one after another, so that the last row's logits remain. The score of the first token
+  // comes from the last pending row.
   TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, 1, vocab));
   const std::span<float> row = session.next_logits.values().first(vocab);
   for (RunRow& wanted : run.rows(part).subspan(pending > 0 ? pending - 1 : 0)) {
@@ -153,7 +154,7 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
       scores.push_back(static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(next)]) - *log_sum));
     }
   };
-  // Without pending tokens no row of the run gives the first token's score: the row before it is computed already.
+  // Without pending tokens, no row of the run computes the first token's score: the row before that token is already computed.
   if (pending == 0) {
     if (knows_before) {
       add(session.last_logits(), tokens[0]);
@@ -164,7 +165,7 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
   const auto done = [&](std::size_t i) {
     if (i + 1 < run.rows(part).size()) add(row, run.rows(part)[i + 1].token);
   };
-  // If logits give no score, the run is stopped, and undoes itself.
+  // If no score can be computed from a row's logits, the run is stopped, and undoes its rows.
   const auto progress = [&](std::size_t at, std::size_t total) {
     return scored.has_value() && (!options.progress || options.progress(at, total));
   };

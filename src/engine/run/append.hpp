@@ -1,4 +1,4 @@
-// Appends tokens to one session, and gives the logits of some of them.
+// Appends tokens to one session, and returns the logits of some of the tokens.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace tessera::detail {
 
-// Implements Session::append(). `embeddings` has a pointer [d_model] for each -1 among the tokens, in order; without it, -1 is an error.
+// Implements Session::append(). `embeddings` has a pointer [d_model] for each -1 among the tokens, in order. If `embeddings` is empty, -1
+// is an error.
 Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options,
                       std::span<const float* const> embeddings = {});
 // Implements Session::score().

@@ -1,5 +1,4 @@
-// Batches: rows of many sessions in one forward pass, and their results. The rows of one session are its part of the run
-// (engine/run/run.hpp).
+// Batches: computes rows of many sessions in one forward pass. The rows of one session are its part of the run (engine/run/run.hpp).
 #include <tessera/batch.hpp>
 
 #include <algorithm>
@@ -54,7 +53,7 @@ struct Member {
 };
 
 // Claims the sessions of a batch, and returns them in the order of their first rows. sessions[i] is the session of row i. Fills `order`,
-// which has a place for each row; the members' `rows` refer to it.
+// which must have one element for each row; the members' `rows` refer to it.
 std::vector<Member> members_of(std::span<Session::State* const> sessions, std::span<std::size_t> order) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(sessions[i], i); });
@@ -75,7 +74,7 @@ std::vector<Member> members_of(std::span<Session::State* const> sessions, std::s
   return members;
 }
 
-// Returns the run's name for a wanted output. Precondition: check_entry() has passed.
+// Returns the run's value for a wanted output. Precondition: check_entry() has succeeded.
 detail::RowOutput output_of(Want want) {
   switch (want) {
     case Want::nothing: break;
@@ -88,7 +87,7 @@ detail::RowOutput output_of(Want want) {
   return detail::RowOutput::nothing;
 }
 
-// Checks the entry's row: the output that it wants, its embedding and its place.
+// Checks an entry of the batch: the wanted output, the embedding and the place.
 Status check_entry(const Session::State& session, const Batch::Entry& entry) {
   const Row& row = entry.row;
   const std::uint32_t d_model = session.shared->model.spec.d_model;
@@ -105,8 +104,8 @@ Status check_entry(const Session::State& session, const Batch::Entry& entry) {
   return {};
 }
 
-// Replaces the row of the session's last pending token by `row`, with that token. Error: invalid_argument, other rows of the session came
-// before.
+// Replaces the row of the session's last pending token by `row`, but keeps the token. Error: invalid_argument, other rows of the session
+// came earlier.
 Status stand_for_pending(Run& run, const Member& member, RunRow row) {
   const std::span<RunRow> rows = run.rows(member.part);
   if (rows.size() != member.session->pending().size() || rows.back().output != detail::RowOutput::nothing) {
@@ -118,13 +117,13 @@ Status stand_for_pending(Run& run, const Member& member, RunRow row) {
   return {};
 }
 
-// Finds sessions of a batch that begin with the same inputs: one session computes them, and the others wait for them.
+// Finds sessions of a batch that begin with the same inputs: one session computes these inputs, and the others wait for it.
 class SharedPrompts {
  public:
   SharedPrompts(const Run& run, std::size_t d_model) noexcept : run_(run), d_model_(d_model) {}
 
-  // Returns whether the part begins with a page of the same inputs as the part `first`, which is prepared. If so, the part should wait
-  // until `first` is committed, and then take its pages.
+  // Returns whether `part` begins with a page of the same inputs as the prepared part `first`. If so, `part` should wait until `first` is
+  // committed, and then use its pages.
   [[nodiscard]] bool waits_for(std::size_t part, std::size_t first) const noexcept {
     const detail::Part &one = run_.part(first), &other = run_.part(part);
     if (one.phase != detail::Part::Phase::prepared || one.begin != 0 || !is_new(*other.session) || !run_.whole_model()) return false;
@@ -164,7 +163,7 @@ Status make_room_for_logits(Session::State& session, const RunRow& last) {
   return session.next_logits.ensure(*session.shared->options.memory, 1, session.vocab());
 }
 
-// Prepares, computes and commits the members' parts. Parts that wait for another part's prompt go on in a later round.
+// Prepares, computes and commits the members' parts. A part that waits for another part's prompt is computed in a later round.
 void run_members(Run& run, std::size_t d_model, std::vector<Member>& members) {
   const SharedPrompts prompts(run, d_model);
   std::vector<Member*> waiting, ready, later;
@@ -324,9 +323,9 @@ Result<Outputs> Engine::forward(const Batch& batch, const ForwardOptions& option
       }
     }
     TESSERA_TRY(outputs.values_, Buffer::allocate(*state_->options.memory, values * sizeof(float), "outputs"));
-    outputs.outcomes_.reserve(members.size());  // now, because nothing may fail once a session has its rows
+    outputs.outcomes_.reserve(members.size());  // reserved now, because nothing may fail after a session has its rows
 
-    std::vector<std::size_t> drawing;  // entries that want a token
+    std::vector<std::size_t> drawing;  // indices of entries that want a token
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].row.want == Want::token) drawing.push_back(i);
     }

@@ -49,14 +49,15 @@ void HostDraws::draw_items(std::size_t first, std::size_t last) noexcept {
   }
 }
 
-// Draws from all collected rows in parallel. A sampler is used by one thread at a time, so rows that share a sampler are one task.
+// Draws from all collected rows in parallel. Rows that share a sampler are one task, because a sampler must be used by one thread at a
+// time.
 void HostDraws::draw_all() noexcept {
   std::ranges::sort(items_, [](const Item& a, const Item& b) {
     return a.draw->sampler != b.draw->sampler ? std::less<>()(a.draw->sampler, b.draw->sampler) : a.slot < b.slot;
   });
   struct Tasks {
     HostDraws* draws;
-    std::size_t first[65] = {};  // index of each task's first item, and the end; slots_ is at most 64
+    std::size_t first[65] = {};  // index of each task's first item, then the number of items; slots_ is at most 64
     std::size_t n = 0;
   } tasks{.draws = this};
   for (std::size_t i = 0; i < items_.size(); ++i) {

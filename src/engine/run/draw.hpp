@@ -1,4 +1,4 @@
-// Draws tokens from rows of logits on the host, for backends and samplers that cannot draw on the backend.
+// Draws tokens from rows of logits on the host. Used if the backend cannot draw, or not with this sampler.
 #pragma once
 
 #include <cstddef>
@@ -14,41 +14,41 @@
 
 namespace tessera::detail {
 
-// A token to be drawn after a row, and its result.
+// A token that is drawn after a row, and its result.
 struct Draw {
   Sampler* sampler = nullptr;
-  std::uint32_t logprobs = 0;  // number of likeliest tokens to report, with the drawn token's own log-probability; 0: none
+  std::uint32_t logprobs = 0;  // likeliest tokens whose log-probabilities are reported besides the drawn token's; 0: none are reported
 
   Piece piece = {};  // the drawn token, with its log-probabilities
   Status status = {};
 };
 
-// Draws draw.piece's token from the row's logits [vocab], never a suppressed token. `history` ends with the row's own token. An error is
-// put into draw.status.
+// Draws draw.piece's token from the row's logits [vocab], but never a suppressed token. `history` ends with the row's own token. Stores an
+// error in draw.status.
 void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                std::span<const Token> suppressed) noexcept;
 
-// The draws of one step. It collects the logits of a few rows and then draws from them in parallel.
+// The draws of one step. Collects the logits of several rows, and then draws from these rows in parallel.
 class HostDraws {
  public:
-  // Begins a step that draws from `rows` rows. Makes room for the logits of the rows that can be drawn from at once. `suppressed` must live
-  // until clear().
+  // Begins a step with draws from `rows` rows. Allocates memory for the logits of the rows that are drawn from at once. `suppressed` must
+  // live until clear().
   Status begin(Memory& memory, Executor& executor, std::size_t rows, std::size_t vocab, std::span<const Token> suppressed);
-  // Returns the place for the next row's logits  [vocab].
+  // Returns the place to which the next row's logits are written  [vocab].
   [[nodiscard]] std::span<float> destination() noexcept;
-  // Takes the row whose logits are now at destination(). Draws from all collected rows if there is room for no more, or if the row is the
-  // step's last. Exception: a step's only row waits for finish().
+  // Adds the row whose logits are now at destination(). Draws from all collected rows if there is no room for more, or if this is the
+  // step's last row. Exception: if a step has only one row, finish() draws from it.
   void add(Draw& draw, std::span<const Token> history, std::uint64_t position) noexcept;
   // Draws from the remaining rows, on the calling thread.
   void finish() noexcept;
-  void clear() noexcept { items_.clear(); }  // the logits' memory stays for the next step
+  void clear() noexcept { items_.clear(); }  // keeps the logits' memory for the next step
 
  private:
   struct Item {
     Draw* draw;
     std::span<const Token> history;
     std::uint64_t position;
-    std::size_t slot;  // row of logits_ with the item's logits
+    std::size_t slot;  // index of the row of logits_ that has the item's logits
   };
   void draw_all() noexcept;
   void draw_items(std::size_t first, std::size_t last) noexcept;
@@ -59,7 +59,7 @@ class HostDraws {
   std::span<const Token> suppressed_;
   std::size_t vocab_ = 0;
   std::size_t slots_ = 0;
-  std::size_t left_ = 0;   // rows of the step that were not added yet
+  std::size_t left_ = 0;   // rows of the step that were not yet added
   bool single_ = false;
 };
 

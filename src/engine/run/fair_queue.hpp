@@ -1,5 +1,5 @@
-// First come, first served access to the backend, which runs one step at a time. Other threads get their turn between two steps of a long
-// prompt.
+// First come, first served access to the backend, which runs one step at a time. While one thread computes a long prompt, other threads get
+// their turn between two of its steps.
 #pragma once
 
 #include <condition_variable>
@@ -57,11 +57,11 @@ class FairQueue {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   bool busy_ = false;
-  Waiter* first_ = nullptr;  // waiters live on their threads' stacks
+  Waiter* first_ = nullptr;  // waiters live on the stacks of their threads
   Waiter* last_ = nullptr;
 };
 
-// Waits for a turn and keeps it to the end of the scope. mine() is false if a stop was requested first.
+// Waits for a turn, and holds it until the end of the scope. mine() is false if a stop was requested first.
 class Turn {
  public:
   Turn(FairQueue& queue, const std::stop_token& stop) : queue_(queue), mine_(queue.enter(stop)) {}

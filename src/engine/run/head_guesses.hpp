@@ -1,5 +1,5 @@
-// Has the model's draft heads guess the tokens after a session's last one. The keys and values of guesses are written to positions behind
-// the session's length. The step that verifies the drafts writes these positions again.
+// Lets the model's draft heads guess the tokens after a session's last token. The keys and values of guesses are written to positions after
+// the session's end. The step that verifies the drafts overwrites these positions.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace tessera::detail {
 
-// Returns the hidden state after the session's last computed token  [d_model]. Empty: the engine has no draft heads, or the session is not
-// of the whole model, has no computed tokens, or is suspended.
+// Returns the hidden state after the session's last computed token  [d_model]. Empty if the engine has no draft heads, or if the session
+// computes only a range of layers, has no computed tokens, or is suspended.
 [[nodiscard]] std::span<const float> hidden_behind(const Session::State& session) noexcept;
 
-// Makes room for `most` guesses behind the session's pending token. Errors: invalid_state, the heads cannot guess for the session; those of
+// Reserves `most` positions after the session's pending token. Errors: invalid_state, the heads cannot guess for this session; errors of
 // KvCache::reserve().
 Status reserve_guesses(Session::State& session, std::size_t most);
 
-// Writes the logits [vocab] of the token behind `token`, and replaces `hidden`, the hidden state before `token`, by the one for the next
-// guess. `ahead`: the number of guesses before this one. The first guess's `token` is the session's pending token. Precondition:
-// reserve_guesses() made room.
+// Writes the logits [vocab] of the token after `token`. Replaces `hidden`, the hidden state before `token`, by the hidden state for the
+// next guess. `ahead`: number of earlier guesses. In the first guess `token` is the session's pending token. Precondition:
+// reserve_guesses() has succeeded.
 Status guess(Session::State& session, std::size_t ahead, Token token, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop);
 
 }  // namespace tessera::detail

@@ -29,7 +29,7 @@ void top_log_probs(std::span<const float> logits, double log_sum, std::size_t n,
   n = std::min(n, logits.size());
   top.clear();
   top.reserve(n + 1);
-  // `top` is a heap of the n best so far, the worst of these in front.
+  // `top` is a heap of the n best tokens so far. Its front is the worst of them.
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const TokenLogprob candidate{static_cast<Token>(i), logits[i]};
     if (top.size() == n && (n == 0 || !better(candidate, top.front()))) continue;

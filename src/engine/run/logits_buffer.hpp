@@ -1,6 +1,6 @@
-// A session's rows of logits. They come from the engine's Memory, because they are large: with a large vocabulary one row takes half a
-// megabyte, and the rows of a whole prompt can take more than the model. A buffer has no memory before ensure(). A fork (a copy) of the
-// session has a buffer that shares the rows (share()). The rows are freed when no session's buffer has them any more.
+// A session's rows of logits. Their memory comes from the engine's Memory, because the rows are large: with a large vocabulary one row has
+// half a megabyte, and the rows of a whole prompt can be larger than the model. A buffer has no memory before ensure(). The buffer of a
+// fork shares the rows (share()). The rows are freed with the last buffer that has them.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace tessera::detail {
 
 class LogitsBuffer {
  public:
-  // Makes room for `rows` rows that no copy of the session reads. The content may be lost. Memory for far more rows is given back.
+  // Allocates `rows` rows that no copy of the session reads. The old content may be lost. Frees a buffer that is much too large.
   Status ensure(Memory& memory, std::size_t rows, std::size_t vocab) {
     const std::size_t bytes = std::max<std::size_t>(rows, 1) * vocab * sizeof(float);
     if (is_writable(rows, vocab) && block_->buffer.size() / kExcess <= bytes) return {};
@@ -28,12 +28,12 @@ class LogitsBuffer {
     block_ = std::move(block);
     return {};
   }
-  // Returns whether `rows` rows may be written now, without ensure().
+  // Returns whether `rows` rows may be written now without calling ensure().
   [[nodiscard]] bool is_writable(std::size_t rows, std::size_t vocab) const noexcept {
     return block_ != nullptr && !block_->shared && block_->buffer.size() >= rows * vocab * sizeof(float);
   }
 
-  // Returns the same rows for a copy of the session. From now on neither session writes to them.
+  // Returns a buffer with the same rows, for a copy of the session. From now on neither session writes to these rows.
   [[nodiscard]] LogitsBuffer share() const noexcept {
     if (block_ != nullptr) block_->shared = true;
     LogitsBuffer copy;
@@ -41,7 +41,7 @@ class LogitsBuffer {
     return copy;
   }
 
-  // Gives the memory back if it is for many rows.
+  // Frees the memory if the buffer has many rows.
   void drop_excess(std::size_t vocab) noexcept {
     if (block_ != nullptr && block_->buffer.size() / kExcess > vocab * sizeof(float)) block_.reset();
   }

@@ -1,5 +1,5 @@
-// Working lists that calls use one after another, so that a decode step allocates none. Their number is the largest number of calls that
-// ever ran at once. The memory of long lists (of prompts) is given back.
+// Working lists that calls reuse, so that a decode step allocates no lists. There are at most as many lists as calls that ever ran at the
+// same time. The memory of long lists (of prompts) is freed after use.
 #pragma once
 
 #include <mutex>
@@ -9,12 +9,12 @@
 
 namespace tessera::detail {
 
-// A pool of working lists of type T, which must be default-constructible and movable, with a clear() noexcept that also gives excess memory
-// back.
+// A pool of working lists of type T. T must be default-constructible and movable, and have a clear() noexcept that also frees excess
+// memory.
 template <class T>
 class Recycled {
  public:
-  // A T that the caller has until the end of the scope.
+  // A T that the caller may use until the end of the scope.
   class Lease {
    public:
     explicit Lease(Recycled& from) noexcept : from_(from), value_(from.take()) {}
@@ -44,7 +44,7 @@ class Recycled {
     const std::lock_guard lock(mutex_);
     try {
       free_.push_back(std::move(value));
-    } catch (const std::bad_alloc&) {  // the next call makes a new one
+    } catch (const std::bad_alloc&) {  // the list is freed, and a later call makes a new one
     }
   }
 
@@ -52,7 +52,7 @@ class Recycled {
   std::vector<T> free_;
 };
 
-// Clears a list. Gives its memory back if there was room for more than `keep` elements.
+// Clears a list. Frees its memory if its capacity is more than `keep` elements.
 template <class T>
 void clear_list(std::vector<T>& list, std::size_t keep = 1024) noexcept {
   if (list.capacity() > keep) {

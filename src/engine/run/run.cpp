@@ -17,7 +17,7 @@ RunOptions all_layers(const Engine::State& engine, const std::stop_token& stop) 
   return {.first_layer = 0, .last_layer = engine.model.spec.n_layers(), .stop = stop};
 }
 
-// Translates rows of a step to rows of the run, and draws tokens that the backend does not draw.
+// Receives a step's outputs. Translates rows of the step to rows of the run, and draws the tokens that the backend does not draw.
 class Run::Sink final : public OutputSink {
  public:
   explicit Sink(Run& run) noexcept : run_(run), lists_(*run.lists_) {}
@@ -53,7 +53,7 @@ class Run::Sink final : public OutputSink {
 
  private:
   [[nodiscard]] RunRow& row_of(std::size_t i) noexcept { return lists_.rows[lists_.step[i].row]; }
-  // Returns the session's tokens up to the row's own.
+  // Returns the session's tokens up to and including the row's own token.
   [[nodiscard]] std::span<const Token> history(StepRow at) const noexcept {
     const Part& part = lists_.parts[at.part];
     return std::span<const Token>(part.session->tokens).first(part.begin + (at.row - part.first) + 1);
@@ -64,7 +64,7 @@ class Run::Sink final : public OutputSink {
   RunLists& lists_;
 };
 
-// Returns the position of the token to be drawn behind a row, for random numbers.
+// Returns the position of the token that is drawn after a row. The sampler's random numbers depend on it.
 std::uint64_t Run::draw_position(const StepRow& at) const noexcept {
   const Part& part = lists_->parts[at.part];
   return part.session->removed + part.begin + (at.row - part.first) + 1;
@@ -84,7 +84,7 @@ void Run::hold(std::size_t i) noexcept {
   part.session->held_part = i;
 }
 
-// Closes a prepared or computed part: the run no longer holds the session.
+// Closes a prepared or computed part, and releases its session from the run.
 void Run::close(std::size_t i) noexcept {
   Part& part = lists_->parts[i];
   part.phase = Phase::closed;
@@ -151,7 +151,7 @@ void Run::add_draft(const RunRow& row) {
   ++lists_->parts.back().drafts;
 }
 
-// Marks the part's rows that vote: rows whose attention decides which tokens a token budget keeps. Returns whether there are any.
+// Marks the part's rows that vote: rows whose attention decides which tokens a token budget keeps. Returns whether the part has any.
 bool Run::mark_voters(std::size_t i) noexcept {
   const Part& part = lists_->parts[i];
   if (!counts_attention(part.session->kv_options.budget)) return false;
@@ -180,8 +180,8 @@ Status Run::prepare(std::size_t i) noexcept {
       }
     }
     if (options_.keep == Keep::rows && whole_model()) {
-      // Takes the pages of the part's first rows from the prefix index, up to the first row that has an output or votes. At least one row
-      // is computed.
+      // Takes pages of the part's first rows from the prefix index, but only of rows before the first one that has an output or votes. At
+      // least one row must be computed.
       std::size_t n = 0;
       const auto all = std::span<const RunRow>(rows(i));
       while (n + 1 < all.size() && all[n].output == RowOutput::nothing && !all[n].votes) ++n;
@@ -193,7 +193,8 @@ Status Run::prepare(std::size_t i) noexcept {
   return status;
 }
 
-// Adds the pages of the part and of its branches one after another: a row finds its branches by the indices behind its own sequence's.
+// Adds the pages of the part and of its branches to the step, one after another. The indices of a row's branches follow the index of its
+// own sequence.
 void Run::add_sequences(std::size_t i) {
   const Part& part = lists_->parts[i];
   for (const Part& one : std::span<const Part>(lists_->parts).subspan(i, 1 + part.branches)) {
@@ -201,7 +202,7 @@ void Run::add_sequences(std::size_t i) {
   }
 }
 
-// Fills the step's description with the next rows of prepared parts. Parts whose own stop is requested fail here.
+// Fills the step's description with the next rows of prepared parts. A part fails here if its own stop was requested.
 void Run::fill_step(Cursor& at) {
   RunLists& lists = *lists_;
   lists.clear_step();
@@ -222,7 +223,7 @@ void Run::fill_step(Cursor& at) {
     };
     if (at.row == part.rows) continue;
     if (is_full(lists.rows[part.first + at.row])) return;
-    const bool is_whole = engine_.model.spec.sight == Sight::both_sides;  // the part's rows must be in one step
+    const bool is_whole = engine_.model.spec.sight == Sight::both_sides;  // all rows of the part must be in one step
     if (is_whole && !lists.step.empty() && lists.step.size() + part.rows > engine_.options.step_rows) return;
     if (at.part >= added) {
       const std::size_t n = step.pages.sequences.size();
@@ -264,8 +265,8 @@ bool draws_on_backend(const Engine::State& engine, const Sampler& sampler, std::
   return engine.backend->samples() && logprobs == 0 && engine.tokenizer.suppressed().empty() && sampler.recipe();
 }
 
-// Describes the outputs of the step's rows. A token that the backend does not draw is drawn here from the row's logits. Returns the number
-// of these tokens.
+// Describes the outputs of the step's rows. If the backend does not draw a row's token, the token is drawn here from the row's logits.
+// Returns the number of such tokens.
 std::size_t Run::describe_outputs() {
   RunLists& lists = *lists_;
   std::size_t host_draws = 0;
@@ -308,7 +309,7 @@ Status Run::compute_step() {
   return {};
 }
 
-// Fails all parts from the cursor's on that are prepared but not computed yet.
+// Fails all prepared parts from the cursor's part on that are not completely computed.
 void Run::fail_open(const Error& error, const Cursor& from) noexcept {
   for (std::size_t i = from.part; i < parts(); ++i) {
     if (lists_->parts[i].phase == Phase::prepared) fail(i, error);
@@ -383,10 +384,10 @@ void Run::undo(std::size_t i) noexcept {
   if (part.branch == nullptr && (part.phase == Phase::prepared || part.phase == Phase::computed)) {
     KvCache& kv = part.session->kv;
     kv.truncate(part.begin - part.ahead);  // drops the tokens whose pages came from the prefix index
-    kv.commit(kv.length());                // gives reserved pages back
+    kv.commit(kv.length());                // frees the reserved pages
     part.session->keep_tokens(part.tokens);
     close(i);
-    // Closes the branches too: they continue the part's own keys. From now on their owner may free the forks.
+    // Also closes the branches, because they continue the part's own keys. From now on their owner may free the forks.
     for (std::size_t branch = i + 1; branch <= i + part.branches; ++branch) lists_->parts[branch].phase = Phase::closed;
   }
   part.phase = Phase::closed;

@@ -1,4 +1,4 @@
-// Checks of a run before it changes anything: rows, their outputs, and the sessions that they belong to.
+// Checks of a run before it changes anything: its rows, their outputs, and their sessions.
 #include <algorithm>
 
 #include "core/error.hpp"
@@ -39,7 +39,7 @@ Status Run::check_row(const Part& part, const RunRow& row) const noexcept {
   return {};
 }
 
-// Checks that a model whose rows see later rows gets a text whole, and that the text fits into one step.
+// Checks that, in a model whose rows see later rows, the part is a whole text that fits into one step.
 Status Run::check_whole(const Part& part) const noexcept {
   if (engine_.model.spec.sight != Sight::both_sides) return {};
   if (part.begin != 0 || part.ahead != 0 || !part.session->tokens.empty()) {

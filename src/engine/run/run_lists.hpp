@@ -19,40 +19,41 @@ namespace tessera::detail {
 struct RunRow {
   Token token = 0;
   RowOutput output = RowOutput::nothing;
-  bool votes = false;                // the row's attention counts for a token budget; set by Run::prepare()
-  // The row's key and value are also written to the pages of this many branches: of the parts that follow the row's part in the run.
+  bool votes = false;                // the row votes for a token budget; set by Run::prepare()
+  // Number of branches to whose pages the row's key and value are also written. The branches are the parts that follow the row's part in
+  // the run.
   std::uint32_t also = 0;
   std::uint32_t segment = 0;
-  const float* embedding = nullptr;  // [d_model], instead of the token's embedding
-  float* to = nullptr;               // output_size(), for the logits, the vector or the scores
-  Draw* draw = nullptr;              // set if the row wants a token
+  const float* embedding = nullptr;  // [d_model], used instead of the token's embedding
+  float* to = nullptr;               // [output_size()]: place for the logits, the vector or the scores
+  Draw* draw = nullptr;              // set if a token is drawn after the row
 };
 
-// A session's part of a run: consecutive rows. Example: a session of 10 tokens, the last of them pending, gets 3 more. Then begin is 9,
-// rows 4, and tokens 10.
+// A session's part of a run: consecutive rows. Example: a session has 10 tokens, of which the last is pending, and gets 3 more. Then begin
+// is 9, rows 4, and tokens 10.
 struct Part {
   enum class Phase : std::uint8_t {
     added,     // rows were added
     prepared,  // the rows' tokens are pending in the session, and pages are reserved for them
     computed,  // keys and values are written, outputs are handed out
-    closed,    // committed; or undone, and the session is as it was
+    closed,    // the rows are committed, or undone so that the session is as it was
   };
 
   Session::State* session = nullptr;
   std::size_t first = 0, rows = 0;  // index of the first row in RunLists::rows, and number of rows
-  std::size_t drafts = 0;           // number of last rows that are drafts: any number of them may be committed
-  std::uint64_t ahead = 0;          // positions behind the session's length that an earlier run's drafts have filled
+  std::size_t drafts = 0;           // number of last rows that are drafts; any number of drafts may be committed
+  std::uint64_t ahead = 0;          // positions after the session's length that drafts of an earlier run have filled
   std::uint64_t begin = 0;          // position of the first row
-  std::size_t tokens = 0;           // tokens of the session before the run, pending ones included
-  std::uint64_t adopted = 0;        // number of first rows whose pages the prefix index had
+  std::size_t tokens = 0;           // tokens of the session before the run, including pending tokens
+  std::uint64_t adopted = 0;        // number of first rows whose pages came from the prefix index
   std::uint64_t to_come = 0;        // tokens of the same prompt that follow in later runs
-  // A branch's fork of the session's cache, which has pages for the branch's rows; nullptr: the part is no branch. A run commits nothing of
-  // a branch: the owner of the fork keeps it or drops it.
+  // Branches only: the fork of the session's cache that has pages for the branch's rows. nullptr: the part is not a branch. A run never
+  // commits a branch: the fork's owner keeps or drops it.
   const KvCache* branch = nullptr;
-  std::size_t branches = 0;         // parts right behind this one that are its branches
+  std::size_t branches = 0;         // number of parts directly after this one that are its branches
   std::stop_token stop = {};
   Phase phase = Phase::added;
-  Status outcome = {};              // an error: the part is closed, and the session is as it was
+  Status outcome = {};              // if this is an error, the part is closed, and the session is as it was
 };
 
 // A row of a step.
@@ -61,13 +62,13 @@ struct StepRow {
   std::size_t part;
 };
 
-// Page numbers for which the lists keep memory: those of 64 sequences of 16,384 tokens.
+// Number of page numbers for which the lists keep memory: the pages of 64 sequences of 16,384 tokens.
 inline constexpr std::size_t kKeptIds = 65536;
 
 struct RunLists {
   std::vector<RunRow> rows;
   std::vector<Part> parts;
-  // One step.
+  // The fields of one step.
   std::vector<StepRow> step;  // the rows of `description`
   StepDescription description;
   std::vector<const float*> embeddings;  // StepInputs::embeddings

@@ -27,8 +27,9 @@ Status cut_if_full(Session::State& session) noexcept {
 
 namespace {
 
-// Prepares the part. If its session has adapters that wait for their invocation, first looks for it among the part's new tokens. Drafts
-// and drawn tokens, which are pending, are no new tokens: whether a token was drafted must not be seen.
+// Prepares the part. If its session has adapters that wait for their invocation, first looks for the invocation among the part's new
+// tokens. Drafts and drawn tokens (which are pending) do not count as new tokens: the result must not depend on whether a token was
+// drafted.
 Status prepare(Run& run, std::size_t part) noexcept {
   Session::State& session = *run.part(part).session;
   if (!session.adapters.wait_for_invocation() || run.part(part).ahead != 0) return run.prepare(part);

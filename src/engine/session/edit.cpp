@@ -12,8 +12,8 @@
 namespace tessera::detail {
 namespace {
 
-// A stream may go on without end, but its history must not grow without end: the history is given up when it has this many times the
-// context's tokens.
+// Limit of a stream's history, in multiples of the context. A stream may go on without end, so a history that grows beyond this limit is
+// dropped.
 constexpr std::size_t kHistoryContexts = 4;
 
 // Records one edit in the history: the removal of these runs of tokens.
@@ -44,7 +44,7 @@ void note_computed(Session::State& session, std::size_t first) noexcept {
       history.tokens.insert(history.tokens.end(), added.tokens.begin(), added.tokens.end());
       history.contents.insert(history.contents.end(), added.contents.begin(), added.contents.end());
       return;
-    } catch (const std::bad_alloc&) {  // the history is given up below
+    } catch (const std::bad_alloc&) {  // the history is dropped below
     }
   }
   history.give_up();
@@ -60,7 +60,7 @@ void commit_left(Session::State& session, std::size_t position, Reserved beyond)
 
 Status uncompute_last(Session::State& session) noexcept {
   const std::size_t length = session.kv.length();
-  // The last token is to be computed again. Recurrent layers can only go back to a checkpoint, which may be the beginning.
+  // The last token becomes pending again. Recurrent layers can only go back to a checkpoint, or to the beginning of the sequence.
   const std::size_t first = session.kv.layout().has_state() ? 0 : length - 1;
   if (!can_recompute(session, first)) {
     return make_error(ErrorCode::invalid_state,
@@ -80,7 +80,8 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   std::vector<Token>& tokens = session.tokens;
   if (position >= tokens.size()) return;
   const std::size_t length = session.kv.length();
-  // An adapter whose invocation is cut has changed the tokens from the invocation's beginning on: they are computed again without it.
+  // An adapter whose invocation is cut has changed the tokens from the invocation's first token on. These tokens must be computed again
+  // without the adapter.
   const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(position, session.adapters.first_cut(position)));
   if (session.kv.edited() && kept < length) note_removal(session, kept, length);
   // The page may have been offered while it was full, so another sequence may use it.
@@ -88,8 +89,8 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   session.kv.truncate(kept);
   session.votes.truncate(kept, session.removed);
   session.keep_tokens(position);
-  // The cache may now be shorter than `position`: a window has given pages back, or recurrent layers went back to a checkpoint. The
-  // missing tokens become pending.
+  // The cache may now be shorter than `position`, because a window's pages were freed, or because recurrent layers went back to a
+  // checkpoint. The missing tokens become pending.
   if (session.kv.length() < position && session.kv.length() < length && !can_recompute(session, session.kv.length())) {
     session.kv.clear();
     session.keep_tokens(0);
@@ -113,7 +114,7 @@ Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept
                         "truncate it to {} tokens first, or make a new session",
                         first, first);
     }
-    if (!can_recompute(session, 0)) {  // the cache may go back further than to `first`
+    if (!can_recompute(session, 0)) {  // the cache may have to go back to a position before `first`
       return make_error(ErrorCode::unsupported,
                         "the session has embeddings, which are not kept, and its tokens from position {} on would have to be computed again "
                         "with the new adapters: make a new session, or give it a function that returns embeddings by their hashes",
@@ -135,7 +136,8 @@ const SequenceAdapters& adapters_of(const Session::State& session) noexcept { re
 
 void release_adapters(Session::State& session) noexcept {
   session.adapters.release();
-  // An invocation that is not whole has changed the tokens from its beginning on. They become pending, and are computed again without it.
+  // An adapter whose invocation is incomplete has changed the tokens from the invocation's first token on. They become pending, and are
+  // computed again without the adapter.
   const std::size_t length = session.kv.length(), kept = std::min<std::uint64_t>(length, session.adapters.first_cut(session.tokens.size()));
   if (kept < length) {
     if (session.kv.edited()) note_removal(session, kept, length);
@@ -181,8 +183,8 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
 
 namespace {
 
-// Moves the tokens that follow each removed run toward the front, so that the gaps close. Each key is moved only once.
-// `move` has the memory that the description takes, so nothing here throws.
+// Moves the tokens after each removed run toward the front, so that the gaps close. Each key is moved only once. `move` already has memory
+// for the description, so nothing here throws.
 Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first,
                MoveDescription& move) {
   const Engine::State& engine = *session.shared;
@@ -198,7 +200,7 @@ Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std:
     move.count = end - from;
     take_copies(*engine.kv_pools, move.copies);
     const Status moved = engine.steps->move(move);
-    if (!moved && i > 0) {  // a device failed after tokens were overwritten: only the tokens before the first run are left
+    if (!moved && i > 0) {  // a device failed after tokens were overwritten: only the tokens before the first run remain
       truncate(session, static_cast<std::size_t>(runs.front().first));
       session.history.give_up();
     }
@@ -217,7 +219,7 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
                       "cannot remove tokens {} to {}: the session has {} computed tokens. Choose a range within them", first, last, length);
   }
   if (first == last) return {};
-  if (last == length) {  // the runs end the sequence, so nothing moves: a truncation that keeps the pending tokens
+  if (last == length) {  // the runs end the sequence, so no token moves: this is a truncation that keeps the pending tokens
     const std::vector<Token> pending(session.pending().begin(), session.pending().end());
     const KvInputs behind = session.inputs().subspan(length, pending.size());
     const std::vector<Hash128> contents(behind.contents.begin(), behind.contents.end());
@@ -240,7 +242,7 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   const Model& model = session.shared->model;
   TESSERA_TRY_STATUS(check_movable(model.spec, "none of its tokens can be taken out. Truncate, and append what is to stay"));
   const FpState fp_state;
-  History begun;  // made only if this is the session's first edit
+  History begun;  // made only for the session's first edit
   if (!session.kv.edited()) {
     const KvInputs computed = session.inputs().first(length);
     begun.replayable = session.first_layer == 0 && session.last_layer == model.spec.n_layers();
@@ -252,8 +254,8 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   History& history = session.kv.edited() ? session.history : begun;
   if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
   const bool is_first = !session.kv.edited();
-  // Describes the pages here already, so that all memory is taken before anything changes. begin_removal() may replace pages by copies,
-  // after which move_up() describes the pages again. Its description has the same size.
+  // Describes the pages already here, so that all memory is allocated before anything changes. begin_removal() may replace pages by copies;
+  // move_up() then describes the pages again, in a description of the same size.
   const Engine::State& engine = *session.shared;
   const Turn turn(engine.queue, {});
   MoveDescription move;

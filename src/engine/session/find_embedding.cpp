@@ -1,4 +1,4 @@
-// Asks the program for embeddings of which a session keeps the hashes alone.
+// Asks the program for embeddings of which a session stores only the hashes.
 #include <algorithm>
 
 #include "engine/states.hpp"

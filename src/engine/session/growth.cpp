@@ -13,13 +13,13 @@ void reserve_tokens(Session::State& session, std::size_t n) { session.reserve_to
 void drop_next_logits(Session::State& session) noexcept { session.next_logits.drop(); }
 
 void add_pending(Session::State& session, std::span<const Token> tokens) noexcept {
-  session.tokens.insert(session.tokens.end(), tokens.begin(), tokens.end());  // the caller has made room, so this does not allocate
+  session.tokens.insert(session.tokens.end(), tokens.begin(), tokens.end());  // the caller has reserved memory, so this does not allocate
 }
 
 namespace {
 
-// Takes pages from the prefix index for the first of `inputs`, which follow the session's computed tokens. Stops before the first row
-// that votes for a token budget, because that row must be computed. Returns how many tokens the taken pages hold.
+// Takes pages from the prefix index for the first of `inputs`, which follow the session's computed tokens. Stops before the first row that
+// votes for a token budget, because that row must be computed. Returns the number of tokens whose pages were taken.
 std::size_t adopt(Session::State& session, const KvInputs& inputs, std::uint64_t end) noexcept {
   const std::uint64_t length = session.kv.length();
   const std::uint64_t before_votes = Voters(session, end).first_from(length) - length;

@@ -1,5 +1,5 @@
-// The record of all tokens and edits of an edited session, from its first edit on. Session::verify() repeats them in a fresh session,
-// which must give the same bits.
+// The history of an edited session: all tokens that were appended, and all edits. It is recorded from the first edit on. Session::verify()
+// repeats both in a fresh session, which must compute the same bits.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 namespace tessera::detail {
 
 struct History {
-  // Tokens [first, last) of the sequence were removed after `computed` tokens had been appended in all. (A truncation removes up to the
-  // end.) If one edit removes several runs, the tokens that stay are moved only once. Each further run has `joins` set, and the positions
-  // of all runs are those before the edit.
+  // Tokens [first, last) of the sequence were removed when `computed` tokens had been appended in all. (A truncation removes up to the
+  // end.) An edit that removes several runs moves the remaining tokens only once. Each run after the first has `joins` set, and the
+  // positions of all runs are positions before the edit.
   struct Removal {
     std::size_t computed, first, last;
     bool joins = false;
@@ -25,7 +25,7 @@ struct History {
   std::vector<Removal> removals;
   bool replayable = true;         // false: the history was too long to keep, or the session computes only a range of layers
 
-  // Frees the history. Only the fact that it cannot be replayed is kept.
+  // Frees the history, and records that it cannot be replayed.
   void give_up() noexcept { *this = {.tokens = {}, .contents = {}, .removals = {}, .replayable = false}; }
 };
 

@@ -17,7 +17,7 @@ using detail::make_error;
 
 namespace {
 
-// Calls fn() while the session is locked against all other calls. Returns what fn() returns, or the error that the session is in use.
+// Calls fn() while the session is locked against all other calls. Returns the result of fn(), or the error that the session is in use.
 template <class Fn>
 auto change(const std::unique_ptr<Session::State>& state, Fn&& fn) noexcept -> decltype(fn()) {
   return guard([&]() -> decltype(fn()) {

@@ -1,4 +1,4 @@
-// Copies of a session: fork() shares the pages, clone() copies them, convert() stores them in another KV type.
+// Copies a session: fork() shares the pages, clone() copies them, and convert() stores keys and values in another KV type.
 #include <algorithm>
 
 #include "core/empty.hpp"
@@ -14,8 +14,7 @@ using detail::guard;
 
 namespace {
 
-// A copy of a session shares the original's buffer of logits if it has at most this many rows. If the buffer has more rows, only the last
-// row is copied.
+// Limit of rows in a buffer of logits that a copy of a session shares. Of a buffer with more rows, only the last row is copied.
 constexpr std::size_t kSharedRows = 4;
 
 // Returns a copy of the session with the cache `kv`.

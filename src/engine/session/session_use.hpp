@@ -1,5 +1,5 @@
-// Guards the use of a session: either one call changes it, or any number of calls read it. Any other call gets an error at once. A
-// SessionUse outlives its session, so that a Generation can see that the session is gone.
+// Guards the use of a session: one call may change it, or any number of calls may read it. Every other call gets an error at once. A
+// SessionUse outlives its session, so that a Generation can find out that the session was destroyed.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@ namespace tessera::detail {
 
 class SessionUse {
  public:
-  // Reserves the session for one generation, from its first call to its end. Between these calls, too, no other call may change the
-  // session.
+  // Reserves the session for one generation, from the generation's first call to its end. No other call may change the session in that
+  // time, even between the generation's calls.
   Status claim(const void* generation) noexcept {
     const void* nobody = nullptr;
     if (generation_.compare_exchange_strong(nobody, generation)) return {};
@@ -35,15 +35,15 @@ class SessionUse {
                       "a Generation of this session has not ended: finish it or destroy it first");
   }
 
-  std::atomic<int> users_ = 0;  // -1: a call changes the session; else the number of calls that read it
+  std::atomic<int> users_ = 0;  // -1: a call changes the session; otherwise the number of calls that read it
   std::atomic<const void*> generation_ = nullptr;
   std::atomic<bool> ended_ = false;
 };
 
-// A scope in which one call may change the session. Check status() first: it is an error if the session is in use.
+// A scope in which one call may change the session. Check status() first: if the session is in use, status() is an error.
 class Changing {
  public:
-  // `generation` names the generation that makes the call; nullptr if another call does.
+  // `generation` is the generation that makes the call; nullptr for every other call.
   explicit Changing(SessionUse& use, const void* generation = nullptr) noexcept {
     int nobody = 0;
     if (use.ended_) {
@@ -69,7 +69,7 @@ class Changing {
   Status status_;
 };
 
-// A scope in which one call only reads the session. Check status() first: it is an error if another call changes the session.
+// A scope in which one call only reads the session. Check status() first: if another call changes the session, status() is an error.
 class Reading {
  public:
   explicit Reading(SessionUse& use) noexcept {

@@ -11,7 +11,7 @@
 namespace tessera::detail {
 namespace {
 
-// With snapkv a token also counts the votes of this many neighbours on either side, as in the paper (a pooling kernel of 7).
+// snapkv: number of neighbours on either side whose votes a token also counts, as in the paper (a pooling kernel of 7).
 constexpr std::uint64_t kPooled = 3;
 
 }  // namespace

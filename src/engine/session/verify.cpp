@@ -1,5 +1,4 @@
-// Session::verify(): computes the sequence once more, in a fresh contiguous cache that shares nothing, and compares keys, values and
-// states.
+// Session::verify(): computes the sequence again in a fresh contiguous cache that shares nothing, and compares keys, values and states.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -44,15 +43,15 @@ std::string why_unverifiable(const Session::State& s) {
   return {};
 }
 
-// Returns the inputs that the fresh session has to compute: the session's computed tokens or, if the session is edited, all tokens that
-// were ever appended.
+// Returns the inputs that the fresh session must compute: the session's computed tokens. If the session is edited: all tokens that were
+// ever appended.
 KvInputs computed_inputs(const Session::State& s) {
   if (s.kv.edited()) return {s.history.tokens, s.history.contents};
   return s.inputs().first(s.kv.length());
 }
 
-// Finds for each content (hash of an embedding) the embedding itself among `rows`  [n, d_model]. Returns a pointer to each; nullptr if
-// `rows` does not have it.
+// Finds the embeddings with these contents (hashes) among `rows`  [n, d_model]. Returns a pointer for each content; nullptr if `rows` does
+// not have the embedding.
 std::vector<const float*> find_embeddings(std::span<const Hash128> contents, std::span<const float> rows, std::size_t d_model) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, const float*> given;
   if (!contents.empty()) {
@@ -70,7 +69,7 @@ std::vector<const float*> find_embeddings(std::span<const Hash128> contents, std
   return found;
 }
 
-// Computes the session's inputs in the session `fresh`. If the session was edited, repeats its edits between them.
+// Computes the session's inputs in the session `fresh`. If the session was edited, repeats its edits at the same points.
 Status replay(const Session::State& s, Session::State& fresh, const VerifyOptions& options, std::span<const float* const> embeddings) {
   const std::span<const Token> tokens = computed_inputs(s).tokens;
   std::size_t done = 0;
@@ -103,15 +102,14 @@ Status replay(const Session::State& s, Session::State& fresh, const VerifyOption
   return advance(tokens.size());
 }
 
-// The keys and values of one layer, from the session and from its replay, and the positions [first, length) to compare.
+// The keys and values of one layer in the session and in its replay, and the positions [first, length) that are compared.
 struct Compared {
   kv::LayerOnHost session, replay;
   std::uint64_t first, length;
 };
 
-// Compares the keys (or the values) of one head at the positions [first, length) byte by byte. Returns the first position that differs;
-// `length` if none does. Adds to `found.compared` the number of records that were compared, and to `found.records` the number that
-// differ.
+// Compares the keys (or the values) of one head at positions [first, length) byte by byte. Returns the first position that differs, or
+// `length`. Adds the number of compared records to `found.compared`, and the number of different records to `found.records`.
 std::uint64_t compare(const Compared& in, kv::KeyOrValue part, std::size_t head, Verification& found) {
   std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
   const kv::HeadPart mine = in.session.head(part, head), other = in.replay.head(part, head);
@@ -201,7 +199,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     kv_options.kind = KvKind::contiguous;
     kv_options.prefix = PrefixReuse::off;
     kv_options.budget = {.tokens = kNoTokenBudget};
-    // A replay of edits needs all pages that the edits move. The cache of a stream gives no page back behind a window, so the fresh
+    // A replay of edits needs all pages that the edits move. The cache of a stream frees no page that a window has passed, so the fresh
     // session is made as a stream. It must not cut itself, so its stream options are cleared below.
     const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
     TESSERA_TRY(Session fresh,

@@ -1,5 +1,5 @@
-// The votes that a sequence's tokens have received from its rows (backend::RowVotes). Token budgets that choose by attention keep the
-// tokens with the most votes.
+// The votes that the tokens of a sequence have received from its rows (backend::RowVotes). A token budget that chooses by attention keeps
+// the tokens with the most votes.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 namespace tessera::detail {
 
 struct Votes {
-  std::vector<std::uint64_t> of_tokens;  // votes received by each of the first tokens; tokens beyond them have none
-  std::vector<std::uint64_t> open;       // votes from the rows of the present run, until these are committed
-  // Rows before this position have voted and do not vote again; the position counts removed tokens too.
+  std::vector<std::uint64_t> of_tokens;  // votes for each of the first tokens; later tokens have no votes
+  std::vector<std::uint64_t> open;       // votes from the rows of the present run, until the rows are committed
+  // Rows before this position have voted, and do not vote again. The position counts removed tokens too.
   std::uint64_t voted = 0;
 
-  // Makes room before a run whose rows end at `end`, so that take() does not allocate.
+  // Reserves memory before a run whose rows end at `end`, so that take() does not allocate.
   void begin(std::uint64_t end, bool any_votes) {
     open.clear();
     if (!any_votes) return;
@@ -38,8 +38,8 @@ struct Votes {
       of_tokens.erase(of_tokens.begin() + static_cast<std::ptrdiff_t>(run->first), of_tokens.begin() + static_cast<std::ptrdiff_t>(last));
     }
   }
-  // Forgets the votes for tokens from `position` on, which were truncated. They may be computed again, and vote again. `removed` is the
-  // number of tokens that edits removed before them.
+  // Drops the votes for tokens from `position` on, which were truncated. These tokens may be computed again, and vote again. `removed` is
+  // the number of tokens that edits removed before them.
   void truncate(std::uint64_t position, std::uint64_t removed) noexcept {
     if (position < of_tokens.size()) of_tokens.resize(position);
     voted = std::min(voted, removed + position);

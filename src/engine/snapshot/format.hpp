@@ -22,9 +22,9 @@ static_assert(std::endian::native == std::endian::little, "saved sessions are li
 
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'T', 'K', 'V', '\r', '\n', 0x1a, '\n'};
-inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;  // how much is written or read at once
+inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;  // bytes that are written or read at once
 
-// The first 40 bytes of a file. They are the same in every version of the format, so that an older library can name the version it cannot
+// The first 40 bytes of a file. They are the same in every version of the format, so that an older library can say which version it cannot
 // read.
 struct Header {
   std::array<std::uint8_t, 8> magic = kMagic;
@@ -33,7 +33,7 @@ struct Header {
   std::uint64_t file_bytes = 0;
   std::uint32_t sections = 0;
   std::uint32_t reserved = 0;
-  std::uint64_t checksum = 0;  // over the fields above
+  std::uint64_t checksum = 0;  // of the fields above
 };
 
 constexpr std::uint32_t tag(const char (&name)[5]) {
@@ -46,25 +46,25 @@ enum class SectionType : std::uint32_t {
   model = tag("MODL"),    // the fingerprint: three strings
   state = tag("STAT"),    // SavedState, then a SavedLayer for each layer of the cache
   tokens = tag("TOKS"),   // i32 each; -1 for an embedding
-  contents = tag("CONT"),  // if there are embeddings: content_hash() of each, in order, two u64 each
-  adapters = tag("ADPT"),  // if the session has adapters: SavedAdapter for each, in order, then their names, one after another
+  contents = tag("CONT"),  // only with embeddings: content_hash() of each embedding, in order, two u64 each
+  adapters = tag("ADPT"),  // only with adapters: a SavedAdapter for each adapter, in order, then all their names
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals, and content_hash() of each embedding among its tokens
-  votes = tag("VOTE"),    // u64: the position before which rows have voted; then a u64 for each of the first tokens: the votes for it
-  // An attention layer's section has its records, [key or value][head][position][bytes of a record]. Layers that share keys and values
-  // have one section, that of the first of them. A recurrent layer's section is its state after the last computed token.
+  votes = tag("VOTE"),    // u64: the position before which rows have voted; then for each of the first tokens a u64, its votes
+  // The section of an attention layer has its records, [key or value][head][position][bytes of a record]. Layers that share keys and values
+  // have one section, under the first of these layers. The section of a recurrent layer has its state after the last computed token.
   layer = tag("LAYR"),
   seal = tag("SEAL"),     // u64: checksum over the header, and over each earlier section's header and checksum, in order
 };
 
-// Flag of a section: a reader that does not know the section's type must refuse the file instead of skipping the section.
+// Flag of a section: a reader that does not know the section's type must reject the file and not skip the section.
 inline constexpr std::uint32_t kRequired = 1;
 
 struct SectionHeader {
   SectionType type = SectionType::seal;
   std::uint32_t flags = kRequired;
   std::uint64_t length = 0;    // bytes of the payload
-  std::uint64_t checksum = 0;  // over the fields above
+  std::uint64_t checksum = 0;  // of the fields above
 };
 
 inline constexpr std::uint64_t kSectionOverhead = sizeof(SectionHeader) + sizeof(std::uint64_t);
@@ -78,31 +78,31 @@ inline constexpr std::uint32_t kHasVotes = 4;    // there is a votes section
 inline constexpr std::uint32_t kHasAdapters = 8;  // there is an adapters section
 
 struct SavedState {
-  std::uint64_t tokens = 0;   // all tokens, pending ones included
+  std::uint64_t tokens = 0;   // all tokens, including pending tokens
   std::uint64_t length = 0;   // computed tokens, which have keys and values
-  std::uint64_t removed = 0;  // tokens that edits removed
+  std::uint64_t removed = 0;  // number of tokens that edits removed
   std::uint32_t kv_type = 0;  // DType
   std::uint32_t vocab = 0;
   std::uint32_t layers = 0;   // layers of the cache, including the MTP heads' layers and the kept hidden state
-  std::uint32_t first_layer = 0, last_layer = 0;  // the layers [first_layer, last_layer) that the session computes; 0, 0: none yet
+  std::uint32_t first_layer = 0, last_layer = 0;  // the session computes layers [first_layer, last_layer); 0, 0: none yet
   std::uint32_t flags = 0;
   std::uint32_t wide_type = 0;                   // WideLayers::dtype, the other KV type of the first and last layers; 0xffff: none
-  std::uint32_t wide_first = 0, wide_last = 0;   // how many of the first and of the last layers have that type
+  std::uint32_t wide_first = 0, wide_last = 0;   // numbers of first and of last layers that have this type
   std::uint32_t reserved = 0;
 };
 
 struct SavedLayer {
   std::uint32_t kv_heads = 0, key_dim = 0, value_dim = 0;
-  // Index of the first layer that has the same keys and values; the layer's own index if it shares with no earlier one.
+  // Index of the first layer with the same keys and values; the layer's own index if no earlier layer has them.
   std::uint32_t shares = 0;
   std::uint64_t first = 0;   // the first position whose keys and values are saved
 };
 
 struct SavedAdapter {
   Hash128 content;                 // Adapter::content()
-  std::uint64_t from = 0;          // the first position that it changes; 2^64 - 1: it waits for its invocation
+  std::uint64_t from = 0;          // the first position that it changes; 2^64 - 1: the adapter waits for its invocation
   std::uint32_t scale = 0;         // the bits of a float
-  std::uint32_t waits = 0;         // 1: `from` was set, or will be set, by its invocation
+  std::uint32_t waits = 0;         // 1: the adapter's invocation has set `from`, or will set it
   std::uint64_t name_bytes = 0;
 };
 
@@ -114,10 +114,10 @@ struct SavedHistory {
 
 struct SavedRemoval {
   std::uint64_t computed = 0, first = 0, last = 0;
-  std::uint64_t joins = 0;  // 1: belongs to the same edit as the removal before it (History::Removal)
+  std::uint64_t joins = 0;  // 1: the removal belongs to the same edit as the removal before it (History::Removal)
 };
 
-// The structs are written as they lie in memory, so they must have no padding.
+// The structs are written byte for byte, so they must have no padding.
 static_assert(sizeof(Header) == 40 && std::has_unique_object_representations_v<Header>);
 static_assert(sizeof(SectionHeader) == 24 && std::has_unique_object_representations_v<SectionHeader>);
 static_assert(sizeof(SavedState) == 64 && std::has_unique_object_representations_v<SavedState>);
@@ -132,7 +132,7 @@ template <class T>
   return std::as_bytes(std::span(&value, 1));
 }
 
-// Returns the checksum of a Header or SectionHeader: over all its bytes before the last field, which holds the checksum.
+// Returns the checksum of a Header or SectionHeader: of all its bytes before the last field, which holds the checksum.
 template <class T>
 [[nodiscard]] std::uint64_t checksum_of(const T& header) noexcept {
   Hasher64 hasher;

@@ -1,5 +1,5 @@
-// Engine::restore(): makes a session from the bytes that Session::save() wrote. Each section is checked when it is read: first its
-// checksum, then whether its contents make sense. The caller gets a session only if all sections are right.
+// Engine::restore(): makes a session from the bytes that Session::save() wrote. Checks each section while reading it: first the checksum,
+// then the contents. The caller gets a session only if all sections are correct.
 #include <algorithm>
 #include <cstring>
 
@@ -28,7 +28,7 @@ namespace {
 
 using namespace detail::snapshot;
 
-// Returns the error with the source's name as its place (Error::place()), unless the place begins with that name already.
+// Returns the error with the source's name in its place (Error::place()), unless the place already begins with that name.
 Error in_source(Error error, const std::string& name) {
   if (error.place().starts_with(name)) return error;
   return {error.code(), error.message(), error.place().empty() ? name : name + ": " + error.place()};
@@ -48,8 +48,7 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-// Shortens `text` for an error message that says how it differs from `other`: of a long text, returns the part around the first
-// difference.
+// Shortens a long `text` for an error message that says how it differs from `other`: returns the part around the first difference.
 std::string around_difference(std::string_view text, std::string_view other) {
   constexpr std::size_t kBefore = 24, kAll = 72;
   const auto same = static_cast<std::size_t>(std::ranges::mismatch(text, other).in1 - text.begin());
@@ -57,8 +56,8 @@ std::string around_difference(std::string_view text, std::string_view other) {
   return fmt::format("{}{}", from > 0 ? "..." : "", detail::printable(text.substr(from), kAll));
 }
 
-// The backend that computed the saved session. A session of another backend can be restored, but this backend would have computed other
-// bits.
+// The backend that computed the saved session. A session of another backend can be restored, although this backend would have computed
+// other bits.
 enum class SavedBy : std::uint8_t { this_backend, another };
 
 Error differs(const std::string& place, const char* what, std::string_view saved, std::string_view here,
@@ -78,13 +77,13 @@ std::pair<std::string_view, std::string_view> first_other_line(std::string_view 
   return {line(a), line(b)};
 }
 
-// The numerics that the model section states (numerics_of()), and that section's place for errors. They are kept because they can be
-// checked only when the KV types are known.
+// The numerics that the model section states (numerics_of()), and the section's place for errors. They are checked later, when the KV types
+// are known.
 struct SavedNumerics {
   std::string text, place;
 };
 
-// Reads the model section and checks that the model is this engine's.
+// Reads the model section, and checks that it describes this engine's model.
 Result<SavedNumerics> check_model(SectionReader& in, const detail::Identity& engine) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::model, kMaxModelBytes));
   std::span<const std::byte> rest = payload;
@@ -123,7 +122,7 @@ std::string text_of(const WideLayers& wide) {
 // The contents of the state section.
 struct SavedSession : SavedState {
   std::vector<SavedLayer> of_layers;  // all layers of the cache
-  std::uint32_t end = 0;              // one past the last layer that the session computes
+  std::uint32_t end = 0;              // index after the last layer that the session computes
 
   // Returns the KV types as options.
   [[nodiscard]] KvOptions kv() const {
@@ -135,7 +134,7 @@ struct SavedSession : SavedState {
   [[nodiscard]] std::uint64_t first_held() const {
     return of_layers.empty() ? 0 : std::ranges::max_element(of_layers, {}, &SavedLayer::first)->first;
   }
-  // Returns whether the layer has a section of its own. It has none if it shares an earlier layer's keys and values.
+  // Returns whether the layer has a section of its own. A layer that shares an earlier layer's keys and values has none.
   [[nodiscard]] bool has_section(std::size_t layer) const {
     for (std::size_t i = first_layer; i < layer; ++i) {
       if (of_layers[i].shares == of_layers[layer].shares) return false;
@@ -159,8 +158,8 @@ Status check_layers(const SectionReader& in, const SavedSession& saved, const Kv
   return {};
 }
 
-// Checks that the rest of the file is long enough for the stated numbers of tokens, keys and values. This comes first, so that no memory
-// is taken for lengths that the file only claims.
+// Checks that the rest of the file is long enough for the stated numbers of tokens, keys and values. This check comes first, so that no
+// memory is allocated for lengths that the file only claims.
 Status check_lengths(const SectionReader& in, const SavedSession& saved, const KvLayout& layout) {
   std::optional<std::uint64_t> bytes = checked_multiply(saved.tokens, sizeof(Token));
   for (std::size_t i = saved.first_layer; i < saved.end; ++i) {
@@ -219,7 +218,7 @@ Result<SavedSession> read_state(SectionReader& in, const ModelSpec& spec) {
   return state;
 }
 
-// Returns the options for a session into which the saved session fits: the caller's options, completed by the saved ones.
+// Returns options for a session that can hold the saved session: the caller's options, completed by the saved options.
 Result<SessionOptions> options_for(const SectionReader& in, const SavedSession& saved, const SessionOptions& given,
                                    std::uint32_t engine_context) {
   SessionOptions options = given;
@@ -238,7 +237,7 @@ Result<SessionOptions> options_for(const SectionReader& in, const SavedSession& 
   options.kv.dtype = types.dtype;
   options.kv.wide = types.wide;
   const std::uint64_t context = options.context == 0 ? engine_context : options.context;
-  // A full session may have one pending token beyond the context.
+  // A full session may have one pending token more than the context.
   const std::uint64_t least = std::max(saved.length, saved.tokens - std::min<std::uint64_t>(saved.tokens, 1));
   if (least > context) {
     return in.error(ErrorCode::invalid_argument,
@@ -270,19 +269,19 @@ Result<std::vector<Token>> read_tokens(SectionReader& in, const SavedState& save
   return tokens;
 }
 
-// Returns the size in the file of the contents (hashes) of all embeddings among the tokens.
+// Returns the bytes in the file of the contents (hashes) of all embeddings among `tokens`.
 std::uint64_t content_bytes(std::span<const Token> tokens) {
   return static_cast<std::uint64_t>(std::ranges::count_if(tokens, [](Token token) { return token < 0; })) * sizeof(Hash128);
 }
 
-// Reads the contents (content_hash()) of the embeddings among the tokens.
+// Reads the contents (content_hash()) of the embeddings among `tokens`.
 Result<std::vector<Hash128>> read_contents(SectionReader& in, std::span<const Token> tokens) {
   if (content_bytes(tokens) == 0) return std::vector<Hash128>();
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole(SectionType::contents, content_bytes(tokens)));
   return values_of<Hash128>(payload);
 }
 
-// Reads the history. Checks that its removals are possible one after another, and that they leave saved.length tokens.
+// Reads the history. Checks that its removals are possible one after another, and that saved.length tokens remain.
 Result<detail::History> read_history(SectionReader& in, const SavedState& saved) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::history, in.remaining()));
   if (payload.size() < sizeof(SavedHistory)) return in.corrupt("the section has {} bytes", payload.size());
@@ -303,7 +302,7 @@ Result<detail::History> read_history(SectionReader& in, const SavedState& saved)
   if (contents.size() != (history.replayable ? content_bytes(history.tokens) : 0)) return wrong();
   history.removals.reserve(head.removals);
   std::uint64_t before = 0, removed = 0;
-  std::uint64_t removed_before = 0, end = 0;  // tokens removed by earlier edits, and where the current edit's last run ends
+  std::uint64_t removed_before = 0, end = 0;  // tokens removed by earlier edits, and the end of the current edit's last run
   for (const SavedRemoval& removal : values_of<SavedRemoval>(rest.subspan(*token_bytes, *removal_bytes))) {
     const auto [computed, first, last, joins] = removal;
     if (joins == 0) removed_before = removed, end = 0;
@@ -343,10 +342,10 @@ bool is_first_of_group(const KvLayout& layout, std::size_t layer) {
   return std::ranges::find(layout.layers, group, &KvPlace::group) - layout.layers.begin() == static_cast<std::ptrdiff_t>(layer);
 }
 
-// Takes the cache's memory (pages and states) for the saved keys and values.
+// Reserves the cache's pages and states for the saved keys and values.
 Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by, KvCache& kv) {
   const KvLayout& layout = kv.layout();
-  // Another backend has saved the session, and this one would compute other bits. So the session is marked as edited, and its pages do
+  // If another backend has saved the session, this backend would compute other bits. Such a session is marked as edited, and its pages do
   // not enter the prefix index.
   const bool edited = (saved.flags & kEdited) != 0 || (by == SavedBy::another && saved.length > 0);
   KvExtent extent{.length = saved.length, .first = std::vector<std::uint64_t>(layout.groups.size(), 0), .edited = edited};
@@ -365,7 +364,8 @@ Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by,
   }
   if (layout.has_state() && saved.length > 0) extent.states.push_back(saved.length);
   Status done = kv.install(extent);
-  // If no cache of this model can have this extent, the file is corrupt. If memory is missing, the file is not to blame.
+  // invalid_argument: no cache of this model can have these sizes, so the file is corrupt. Any other error (memory) is not the file's
+  // fault.
   if (!done && done.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", done.error().message());
   return done;
 }

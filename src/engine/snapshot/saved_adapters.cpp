@@ -12,7 +12,7 @@ namespace tessera::detail::snapshot {
 
 Result<SequenceAdapters> read_adapters(SectionReader& in, const LoadedAdapters& loaded) {
   TESSERA_TRY(const std::vector<std::byte> payload, in.whole_up_to(SectionType::adapters, in.remaining()));
-  // The names follow the last record. So the last record is the one after which exactly the bytes of the names are left.
+  // The names follow the last record. A record is the last one if exactly the bytes of the names remain after it.
   std::vector<SavedAdapter> saved;
   std::uint64_t at = 0, names = 0;
   const auto wrong = [&] { return in.corrupt("{} adapters, with names of {} bytes, in {} bytes", saved.size(), names, payload.size()); };

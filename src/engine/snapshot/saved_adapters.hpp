@@ -9,8 +9,8 @@
 
 namespace tessera::detail::snapshot {
 
-// Reads the section of adapters, and finds each adapter among those that the engine has loaded. Errors: corrupt_file; not_found, the engine
-// has not loaded an adapter of this content.
+// Reads the section of adapters, and finds each saved adapter among the engine's loaded adapters. Errors: corrupt_file; not_found, the
+// engine has not loaded an adapter of this content.
 [[nodiscard]] Result<SequenceAdapters> read_adapters(SectionReader& in, const LoadedAdapters& loaded);
 
 }  // namespace tessera::detail::snapshot

@@ -1,5 +1,5 @@
-// Reads the sections of a saved session in order, and each byte once. Lengths are checked against the file's size, and contents against
-// their checksums, before the caller may rely on them.
+// Reads the sections of a saved session in order, each byte once. Checks lengths against the file's size, and contents against checksums,
+// before the caller may rely on them.
 #pragma once
 
 #include <cstddef>
@@ -18,29 +18,28 @@ namespace tessera::detail::snapshot {
 
 class SectionReader {
  public:
-  // `buffer` must have kChunkBytes bytes. `name` is how errors call the source.
+  // `buffer` must have kChunkBytes bytes. `name` is the source's name in errors.
   SectionReader(ByteSource& source, std::string name, std::span<std::byte> buffer)
       : source_(source), name_(std::move(name)), buffer_(buffer), held_(buffer.first(0)), size_(source.size()) {}
 
   // Reads and checks the file's header.
   Status begin();
-  // Opens the next section, which must have this type. Sections of unknown types before it are skipped, unless they are marked as
-  // required.
+  // Opens the next section, which must have this type. Skips sections of unknown types before it, unless they are marked as required.
   Status open(SectionType type);
-  // Opens the next section of this type and returns its payload, which must have `length` bytes. The checksum has been checked.
+  // Opens the next section of this type, reads its payload, which must have `length` bytes, checks the checksum, and returns the payload.
   Result<std::vector<std::byte>> whole(SectionType type, std::uint64_t length);
-  // Does the same for a payload whose length is not known, but is at most `most` bytes.
+  // Like whole(), for a payload whose length is not known, but is at most `most` bytes.
   Result<std::vector<std::byte>> whole_up_to(SectionType type, std::uint64_t most);
-  // Returns the next records of the open section's payload: whole ones of `record_bytes` bytes each, at least 1 and at most `most` of
-  // them. They are valid until the next call. Their checksum is not checked before close().
+  // Returns the next whole records of the open section's payload, at least 1 and at most `most`, with `record_bytes` bytes each. They are
+  // valid until the next call. Their checksum is checked only by close().
   Result<std::span<const std::byte>> records(std::uint64_t record_bytes, std::uint64_t most);
-  // Closes the section. Checks that its payload has been read to the end, and the checksum.
+  // Closes the section. Checks that its payload was read to the end, and checks the checksum.
   Status close();
-  // Call it after the last section. Checks the seal, a checksum over all sections, and that no bytes follow it.
+  // Call this after the last section. Checks the seal (a checksum over all sections), and that no bytes follow it.
   Status finish();
 
   [[nodiscard]] std::uint64_t length() const noexcept { return section_.length; }  // bytes of the open section's payload
-  // Returns how many bytes of the file have not been read yet.
+  // Returns the number of bytes of the file that have not been read.
   [[nodiscard]] std::uint64_t remaining() const noexcept { return size_ - offset_; }
 
   // Returns an error whose place is the open section.
@@ -52,7 +51,7 @@ class SectionReader {
   Error corrupt(fmt::format_string<Args...> format, Args&&... args) const {
     return error(ErrorCode::corrupt_file, format, std::forward<Args>(args)...);
   }
-  // Returns the open section's place for errors: the source's name and the section's.
+  // Returns the open section's place for errors: the names of the source and of the section.
   [[nodiscard]] std::string place() const;
 
  private:
@@ -71,16 +70,16 @@ class SectionReader {
   ByteSource& source_;
   std::string name_;
   std::span<std::byte> buffer_;
-  std::span<const std::byte> held_;  // the bytes of the buffer that were read from the file and not yet given to the caller
+  std::span<const std::byte> held_;  // bytes of the buffer that were read from the file and not yet returned to the caller
   std::uint64_t size_;
-  std::uint64_t offset_ = 0;  // offset in the file of the next byte to give to the caller
+  std::uint64_t offset_ = 0;  // offset in the file of the next byte to return to the caller
 
   Header header_;
-  SectionHeader section_;              // the section opened last; type 0: unknown
+  SectionHeader section_;              // the section that was opened last; type 0: unknown
   std::uint32_t opened_ = 0;           // sections opened
   std::uint32_t layers_ = 0;           // layer sections opened
   std::uint64_t section_offset_ = 0;
-  std::uint64_t left_ = 0;             // bytes of the open section's payload that were not given to the caller yet
+  std::uint64_t left_ = 0;             // bytes of the open section's payload that were not yet returned to the caller
   Hasher64 payload_, seal_;
 };
 

@@ -57,12 +57,12 @@ class Writer {
     return raw(bytes);
   }
 
-  // Returns the free end of the buffer, at least `at_least` bytes. Write payload there, then call filled().
+  // Returns the free end of the buffer, at least `at_least` bytes. After writing payload there, call filled().
   Result<std::span<std::byte>> room(std::size_t at_least) {
     if (buffer_.size() - used_ < at_least) TESSERA_TRY_STATUS(flush());
     return buffer_.subspan(used_);
   }
-  // Says that `bytes` bytes have been written into room(): they become payload.
+  // Adds the first `bytes` bytes of room() to the payload.
   void filled(std::size_t bytes) {
     payload_.add(buffer_.subspan(used_, bytes));
     left_ -= bytes;
@@ -98,7 +98,7 @@ class Writer {
   const ByteSink& sink_;
   std::span<std::byte> buffer_;
   std::size_t used_ = 0;
-  std::uint64_t left_ = 0;  // bytes of the open section's payload that were not written yet
+  std::uint64_t left_ = 0;  // bytes of the open section's payload that were not yet written
   Hasher64 payload_, seal_;
 };
 
@@ -107,18 +107,18 @@ std::array<std::string, kFingerprintTexts> strings_of(const Session::State& s) {
   return {identity.model, detail::numerics_of(identity, s.kv_options), identity.spec};
 }
 
-// Returns the bytes that one layer's section will have: all its records or, for a recurrent layer, its state.
+// Returns the bytes of one layer's section: all its records or, for a recurrent layer, its state.
 std::uint64_t layer_bytes(const Session::State& s, std::size_t layer) {
   const KvLayerShape& shape = detail::whole_layout(s.kv).layer(layer).shape;
   if (shape.state_bytes != 0) return s.kv.length() > 0 ? shape.state_bytes : 0;
   const DType dtype = detail::whole_layout(s.kv).layer(layer).dtype;
-  std::uint64_t bytes = 0;  // a key and a value of one token and head
+  std::uint64_t bytes = 0;  // bytes of a key and a value, of one token and head
   for (const kv::KeyOrValue part : shape.parts()) bytes += kv::record_bytes(dtype, part, shape.dim(part));
   return (s.kv.length() - s.kv.first_of_layer(layer)) * shape.kv_heads * bytes;
 }
 
-// Returns the layers that get a section. Layers that the session has not computed get none, because their pages hold undefined bytes.
-// Layers that share keys and values get one section together.
+// Returns the layers that have a section. A layer that the session has not computed has none, because its pages hold undefined bytes.
+// Layers that share keys and values have one section together.
 std::vector<std::size_t> saved_layers(const Session::State& s) {
   std::vector<std::size_t> layers;
   const std::size_t end = detail::end_of_kept(s.shared->model.spec, s.first_layer, s.last_layer);

@@ -9,14 +9,14 @@ namespace {
 constexpr double kFewRows = 16;
 // Each term of the model is divided by its unit, so that all terms have about the same size.
 constexpr std::array<double, 5> kUnits = {1, 8, kFewRows, 64, 32768};
-constexpr double kForget = 0.995;   // weight of all earlier observations is multiplied by this at each step: halved after 140 steps
-// Weight of the first guess of the costs, in observations. It is small, because the guess may be wrong by a factor of 100, and a few
-// steps must be enough to correct it.
+constexpr double kForget = 0.995;   // factor of the weight of all earlier observations at each step: halved after 140 steps
+// Weight of the first guess of the costs, compared with one observation. The weight is small, because the guess may be wrong by a factor of
+// 100, and a few steps must be enough to correct it.
 constexpr double kGuess = 1e-6;
 constexpr int kSweeps = 12;         // coordinate descent needs few sweeps, because it begins at the last solution
 constexpr double kErrorMemory = 0.98;
-constexpr std::size_t kMostDrawing = 512;  // steps in which every row draws are timed separately for each number of rows up to this
-constexpr std::uint32_t kSure = 3;  // after this many measured steps of a width, its time counts as known
+constexpr std::size_t kMostDrawing = 512;  // limit of the numbers of rows whose drawing steps are timed separately
+constexpr std::uint32_t kSure = 3;  // the time of a number of rows is known after this many measured steps
 
 }  // namespace
 
@@ -33,7 +33,7 @@ CostModel::CostModel(const Costs& guess)
   for (std::size_t i = 0; i < kTerms; ++i) {
     costs_[i] = std::max(costs_[i], 0.0) * kUnits[i];
     const double scale = std::max(costs_[i], 1e-9);
-    products_[i][i] = kGuess / (scale * scale);  // a deviation from the guess counts relative to the guess, as errors of observations do
+    products_[i][i] = kGuess / (scale * scale);  // a deviation from the guess counts relative to the guess, like errors of observations
     targets_[i] = products_[i][i] * costs_[i];
   }
 }
@@ -63,8 +63,9 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   mean_error_ = observed_ == 0 ? error : kErrorMemory * mean_error_ + (1 - kErrorMemory) * error;
   ++observed_;
   const Terms terms = terms_of(load);
-  // Errors count relative to the expected time. If they counted relative to the measured time, a step that is quick by chance would weigh
-  // more than a slow one, and noise would make all costs too small. The expectation may be far off, so at most a factor of 2 is believed.
+  // Errors count relative to the expected time. If they counted relative to the measured time, a step that is fast by chance would have a
+  // greater weight than a slow one, and noise would make all costs too small. The expectation may be far off, so it is cut to between half
+  // and twice the measured time.
   const double expected = std::clamp(predict(load), 0.5 * seconds, 2.0 * seconds);
   const double weight = 1.0 / (expected * expected);
   for (std::size_t i = 0; i < kTerms; ++i) {
@@ -74,7 +75,7 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   solve();
 }
 
-// Solves the least squares problem for costs that are not negative. Each cost in turn is set to its best value while the others are fixed
+// Solves the least squares problem with costs that are not negative. Sets each cost in turn to its best value while the others are fixed
 // (cyclic coordinate descent).
 void CostModel::solve() noexcept {
   for (int sweep = 0; sweep < kSweeps; ++sweep) {

@@ -1,4 +1,4 @@
-// Costs that the scheduler has learnt from its steps. Only the driving thread uses them.
+// Costs that the scheduler has learned from its steps. Used only by the driving thread.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,10 @@ struct Learnt {
   explicit Learnt(const CostModel& known) : costs(known) {}
 
   CostModel costs;
-  // Over all requests. Only steps in which every row draws a token are observed. A width's time is known after 3 steps (CostModel).
+  // The ledger of drafts of all requests. It observes only steps in which every row draws a token. `plain` is 3, because the time of a
+  // number of rows is known after 3 steps (CostModel).
   DraftLedger drafts{{.widths = 256, .plain = 3, .memory = 0.998}};
-  double file_rate = 1e9;  // bytes a second at which pages are read from the KV file
+  double file_rate = 1e9;  // bytes a second that are read from the KV file
 
   void observe_file(std::uint64_t bytes, double seconds) noexcept {
     if (seconds > 0.0 && bytes > 0) file_rate = 0.7 * file_rate + 0.3 * static_cast<double>(bytes) / seconds;

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-// Returns how many keys the rows [position, position + rows) attend to in all, if there is no window.
+// Returns the number of keys that rows [position, position + rows) see, summed over the rows, if there is no window.
 std::uint64_t keys_of(std::uint64_t position, std::uint64_t rows) noexcept {
   return rows * position + rows * (rows + 1) / 2;
 }
@@ -19,9 +19,9 @@ StepLoad with_rows(const StepLoad& load, std::uint64_t position, std::uint32_t r
   return {.rows = load.rows + rows, .outputs = load.outputs + (draws ? 1u : 0u), .keys = load.keys + keys_of(position, rows)};
 }
 
-// Returns the bytes of KV pages that the request will still need: for the rest of its prompt, and for a fraction (`headroom`: StepLimits)
-// of the tokens that it is expected to draw, at least one page. Exception: a request that will drop tokens may be unable to give its
-// pages up after the drop. So it must have room for all tokens until the drop, and for the drop itself.
+// Returns the bytes of KV pages that the request will still need: for the rest of its prompt, and for a fraction (StepLimits::headroom) of
+// the tokens that it is expected to draw, at least one page. Exception: a request that will drop tokens may be unable to give up its pages
+// after the drop. So its bytes include all tokens until the drop, and the drop itself.
 std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages, double headroom) noexcept {
   const auto bytes_of = [&](std::uint64_t tokens) { return sequence_bytes(request, pages, tokens); };
   const std::uint64_t more = request.expected > request.drawn ? request.expected - request.drawn : 0;
@@ -80,7 +80,7 @@ std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cos
 
 std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double seconds, std::uint64_t position,
                           std::uint32_t most) noexcept {
-  std::uint32_t low = 0, high = most;  // binary search: `low` rows fit, more than `high` rows do not fit or are not wanted
+  std::uint32_t low = 0, high = most;  // binary search: `low` rows fit; more than `high` rows do not fit or are not wanted
   while (low < high) {
     const std::uint32_t middle = high - (high - low) / 2;
     if (costs.predict(with_rows(load, position, middle, true)) <= seconds) low = middle;
@@ -89,7 +89,7 @@ std::uint32_t rows_within(const CostModel& costs, const StepLoad& load, double s
   return low;
 }
 
-// Makes one plan; its members are the plan's working state.
+// Makes one plan. The members are the working state of the planning.
 class [[gnu::visibility("hidden")]] StepPlanner::Making {
  public:
   Making(StepPlanner& lists, std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting,
@@ -117,7 +117,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     is_awaited_ = !plan_.shares.empty();
   }
 
-  // Gives rows to requests that compute their prompts: running ones, and waiting ones that may be admitted.
+  // Assigns rows to requests that compute their prompts: to running requests, and to waiting requests that may be admitted.
   void prompts() {
     prompts_.clear();
     for (std::size_t at = 0; at < ranked_.size(); ++at) {
@@ -132,17 +132,17 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
       serve_equals({begin, end});
       begin = end;
     }
-    // No request got rows, because all prompts wait for pages. Pages become free only if a request gives its own up, so the last request
+    // No request got rows, because all prompts wait for pages. Pages become free only if a request gives up its pages, so the last request
     // in order is preempted.
     if (!plan_.shares.empty() || !plan_.preempted.empty()) return;
     const auto last = std::find_if(ranked_.rbegin(), ranked_.rend(), [&](const Ranked& one) { return !running_[one.index].keeps_pages; });
     if (last != ranked_.rend()) preempt(last->index);
   }
 
-  // Adds drafts to requests that decode, as long as each draft increases the tokens a second of the step. That is so if
+  // Adds drafts to decoding requests, as long as each draft increases the step's tokens a second. This is the case if
   //   chance that the draft is accepted / (seconds of its row + seconds to make it)  >  tokens of the step / seconds of the step,
-  // where each row that is not a draft counts as one token. All requests get their k-th draft before any gets its (k + 1)-th. No request
-  // is made to give pages up for drafts.
+  // where each row that is not a draft counts as one token. All requests get their k-th draft before any request gets draft k + 1. No
+  // request is preempted to make room for drafts.
   void draft() {
     if (!plan_.preempted.empty() || plan_.shares.empty()) return;
     const StepLoad none = plan_.load;
@@ -184,14 +184,14 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   }
   [[nodiscard]] const PlannedRequest& request_of(const Prompt& prompt) const noexcept { return request_of(prompt.ranked.index); }
 
-  // Adds waiting requests, in the policy's order, to the prompts that may get rows. Stops at the first request for which there is not
-  // room enough beside the running requests and those added before.
+  // Adds waiting requests, in the policy's order, to the prompts that may get rows. Stops at the first request that does not fit into the
+  // free pages together with the running requests and the requests added before.
   void enter() {
     const std::size_t places = free_places(running_, limits_);
     if (waiting_.empty() || places == 0 || !plan_.preempted.empty() || !batch_is_open()) return;
     std::uint64_t reserved = 0;
     for (const PlannedRequest& request : running_) reserved += request.keeps_pages ? 0 : still_to_come(request);
-    for (const StepPlan::Share& share : plan_.shares) {  // the pages of these rows are no longer counted in free_
+    for (const StepPlan::Share& share : plan_.shares) {  // free_ already excludes the pages of these rows
       const PlannedRequest& request = running_[share.request];
       if (!request.keeps_pages) reserved -= std::min(reserved, growth(request, share.rows));
     }
@@ -207,8 +207,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Gives rows to prompts of equal rank, in order of arrival. A prompt that awaits another request (PlannedRequest::awaits) comes after
-  // the others, because the request that it awaits may be one of them.
+  // Assigns rows to prompts of equal rank, in order of arrival. A prompt that waits for another request (PlannedRequest::awaits) comes
+  // after the others, because that request may be among them.
   void serve_equals(std::span<Prompt> equals) {
     for (const bool awaits : {false, true}) {
       for (std::size_t i = 0; i < equals.size() && !is_full_; ++i) {
@@ -218,8 +218,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Gives the prompt `first` its share of the step's rows (StepLimits::first_share). Then serves those prompts of `behind` that would
-  // still finish before it, the shortest first. `first` gets the rows that are left.
+  // Assigns its share of the step's rows to the prompt `first` (StepLimits::first_share). Then serves the prompts of `behind` that would
+  // still finish before `first`, shortest first. The remaining rows go to `first`.
   void serve_first(Prompt& first, std::span<Prompt> behind) {
     constexpr auto kAll = std::numeric_limits<std::uint32_t>::max();
     const double share = std::clamp(limits_.first_share, 0.0, 1.0);
@@ -237,13 +237,13 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     serve(first, kAll);
   }
 
-  // Gives the prompt up to `most` more rows of the step, fewer if the step's budget or the free pages allow fewer.
+  // Assigns up to `most` more rows of the step to the prompt; fewer if the step's budget or the free pages do not allow more.
   void serve(Prompt& prompt, std::uint32_t most) {
     const bool has_given_way = prompt.place != kWaits && marks_[prompt.ranked.index] == Mark::preempted;
     if (is_full_ || has_given_way || prompt.rows == prompt.left) return;
     const PlannedRequest& request = request_of(prompt);
     std::uint32_t rows = room_for(prompt, static_cast<std::uint32_t>(std::min<std::uint64_t>(prompt.left - prompt.rows, most)));
-    if (is_full_ = rows == 0; is_full_) return;  // the step has no room for rows of any prompt
+    if (is_full_ = rows == 0; is_full_) return;  // no prompt can get another row in this step
     if (prompt.place == kWaits) {
       const std::uint64_t need = prompt.rows == 0 ? prompt.bytes : 0;
       free_ -= need;
@@ -251,7 +251,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     } else {
       const auto more = [&] { return growth(request, prompt.rows + rows) - growth(request, prompt.rows); };
       const auto is_short = [&] { return !request.keeps_pages && more() > free_; };
-      while (rows > 1 && is_short()) rows /= 2;  // rather compute fewer rows than take pages from other requests
+      while (rows > 1 && is_short()) rows /= 2;  // computes fewer rows, to avoid preempting other requests
       if (prompt.rows > 0 && is_short()) return;
       if (!take(prompt.place, more())) return;
     }
@@ -273,14 +273,14 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return request.prompt + request.drawn - prompt.left + prompt.rows;
   }
 
-  // Returns whether the prompt should get rows itself. A waiting prompt should not if a request in this step computes the same beginning.
+  // Returns whether the prompt should get rows. A waiting prompt should not, if a request in this step already computes the same beginning.
   [[nodiscard]] bool comes_by_itself(const Prompt& prompt) const noexcept {
     const std::uint64_t awaited = request_of(prompt).awaits;
     if (prompt.place != kWaits || awaited == PlannedRequest::kNobody) return true;
     return std::ranges::none_of(plan_.shares, [&](const StepPlan::Share& share) { return request_of(share.request).order == awaited; });
   }
 
-  // Called for each draft after the first. Allows the share one more branch of drafts, if the request may have one and there are pages
+  // Called for each draft after the first. Allows the share one more branch of drafts, if the request may have one more and there are pages
   // for it.
   void add_branch(const PlannedRequest& request, StepPlan::Share& share) noexcept {
     const std::uint64_t bytes = pages_.next_bytes();
@@ -298,10 +298,10 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return bytes_to_come(request, pages_, limits_.headroom);
   }
 
-  // Takes `need` bytes of pages for the request ranked_[at]. If fewer are free, preempts requests that come after it in ranked_. Returns
-  // false if even that is not enough.
+  // Reserves `need` bytes of pages for the request ranked_[at]. If too few are free, preempts requests after it in ranked_. Returns false
+  // if even this is not enough.
   bool take(std::size_t at, std::uint64_t need) {
-    if (running_[ranked_[at].index].keeps_pages) {  // its pages were set aside and do not count as free
+    if (running_[ranked_[at].index].keeps_pages) {  // the request's pages were set aside, and do not count as free
       plan_.bytes += need;
       return true;
     }
@@ -330,7 +330,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     plan_.preempted.push_back(index);
   }
 
-  // Adds one row for a request that decodes; for a beam search, one for each beam.
+  // Adds one row for a decoding request, or one row for each beam of a beam search.
   void add_decoding(std::size_t index) {
     const PlannedRequest& request = running_[index];
     add(index, request.computed, 1, true);
@@ -344,7 +344,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     plan_.load = with_rows(plan_.load, position, rows, draws);
   }
 
-  // Returns how many more rows of the prompt fit into this step, at most `most`.
+  // Returns how many more rows of the prompt fit into this step; at most `most`.
   [[nodiscard]] std::uint32_t room_for(const Prompt& prompt, std::uint32_t most) noexcept {
     const std::uint64_t position = begin_of(prompt);
     if (!has_prompts_) set_budget(position, prompt.left);
@@ -354,8 +354,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return std::max(rows_within(costs_, plan_.load, budget_seconds_, position, rows), least);
   }
 
-  // Sets how many rows and seconds the step may have. If the rows of decoding requests use all of it, prompts still get a few rows, so
-  // that they go on slowly. For these rows 1.5 times the predicted time of the decoding rows is added to the budget of seconds.
+  // Sets the limits of the step's rows and seconds. If the rows of decoding requests reach a limit, prompts still get a few rows, so that
+  // they make slow progress. For these few rows, the limit of seconds is increased by 1.5 times the predicted time of the decoding rows.
   void set_budget(std::uint64_t position, std::uint64_t left) noexcept {
     budget_rows_ = limits_.rows;
     budget_seconds_ = limits_.seconds;
@@ -389,7 +389,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   std::uint64_t free_;
   bool is_awaited_ = false;  // true: some request waits for the end of this step, because it decodes or has a short prompt
   bool has_prompts_ = false, is_full_ = false;  // true: a prompt has rows in the step; true: no prompt can get more rows
-  // The rows and seconds that the step may have. set_budget() sets them before the first prompt gets rows.
+  // Limits of the step's rows and seconds. set_budget() sets them before the first prompt gets rows.
   std::uint32_t budget_rows_ = 0;
   double budget_seconds_ = 0.0;
 };
@@ -406,7 +406,7 @@ void StepPlanner::rank_first(std::span<const PlannedRequest> requests, const Pol
   for (std::size_t i = 0; i < requests.size() && most > 0; ++i) {
     const Ranked one = ranked(requests, i, policy, now);
     if (queue.size() == most) {
-      if (!(one < queue.front())) continue;  // the front of the heap is the last of the kept requests in order
+      if (!(one < queue.front())) continue;  // the front of the heap is the last in order of the requests that were kept
       std::pop_heap(queue.begin(), queue.end());
       queue.pop_back();
     }

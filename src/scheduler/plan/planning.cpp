@@ -10,7 +10,7 @@ void Planning::make(double time) {
   hold_drafts();
   const std::uint64_t free = setup_.free_bytes();
   PageRoom pages{.cost = setup_.page_cost, .free = free};
-  std::uint64_t held = 0, set_aside = 0;  // bytes that held-back requests can give up, and bytes that are kept free for them
+  std::uint64_t held = 0, set_aside = 0;  // bytes that held-back requests can give up, and bytes that are reserved for held-back requests
   std::uint32_t places_kept = 0;          // number of held-back requests with pages, which count against max_running
   for (const ActivePtr& active : requests_.held_back()) {
     if (active->standing == Standing::held_back) {
@@ -29,7 +29,7 @@ void Planning::make(double time) {
   candidates_.clear();
   if (places > 0 && !requests_.waiting().empty()) find_candidates(places, pages.free, time);
   planner_.plan(running_, candidates_.plans, pages, learnt_.costs, *setup_.options.policy, limits, time, plan_);
-  preemption_.take_from_held_back(plan_.bytes, free);  // makes true what the plan has assumed: that the bytes `held` are free
+  preemption_.take_from_held_back(plan_.bytes, free);  // the plan assumes that `held` bytes are free: frees them
 }
 
 void Planning::look_at_running() {
@@ -58,7 +58,8 @@ void Planning::look_at_running() {
   }
 }
 
-// If drafts have lost too much time (DraftLedger), lets this step have none. Exception: requests that want drafts at any cost.
+// If drafts have lost too much time (DraftLedger), removes the drafts of this step. Exception: requests that want drafts at any cost keep
+// them.
 void Planning::hold_drafts() noexcept {
   const auto by_goodput = [](const PlannedRequest& one) { return one.drafts > 0 && !std::isinf(one.draft_chance); };
   if (std::ranges::none_of(running_, by_goodput)) return;
@@ -70,8 +71,8 @@ void Planning::hold_drafts() noexcept {
   }
 }
 
-// Fills candidates_ with the waiting requests that the step may admit, in the policy's order. If the step may have rows and pages for a
-// request (the first ones, and short ones behind them), looks it up in the prefix index again.
+// Fills candidates_ with the waiting requests that the step may admit, in the policy's order. Looks up a request in the prefix index again
+// if the step may have rows and pages for it: the first requests, and short requests after them.
 void Planning::find_candidates(std::size_t places, std::uint64_t free, double time) {
   const std::span<const PlannedRequest> plans = requests_.waiting().plans();
   planner_.first(plans, *setup_.options.policy, time, places, in_order_);

@@ -1,4 +1,4 @@
-// Collects what StepPlanner needs to know, and keeps the plan until the step is done. Only the driving thread uses it.
+// Collects the input of StepPlanner, and keeps the plan until the step is done. Used only by the driving thread.
 #pragma once
 
 #include <span>
@@ -17,17 +17,17 @@ class Planning {
   Planning(const Setup& setup, Requests& requests, Prefixes& prefixes, Drops& drops, Preemption& preemption, Learnt& learnt)
       : setup_(setup), requests_(requests), prefixes_(prefixes), drops_(drops), preemption_(preemption), learnt_(learnt) {}
 
-  // Makes the plan. If the plan needs the pages of requests that are held back (they are paused, or nobody reads them), makes these
-  // requests give their pages up. Throws bad_alloc.
+  // Makes the plan. If the plan needs pages of held-back requests (paused requests, or requests whose pieces nobody reads), frees these
+  // pages. Throws bad_alloc.
   void make(double time);
 
   [[nodiscard]] const StepPlan& plan() const noexcept { return plan_; }
-  // Returns the requests that ran when the plan was made. A share of the plan (StepPlan::Share) is the rows that one request gets. If
-  // Share::request is below running().size(), it is an index into running(). Otherwise (Share::request - running().size()) is an index into
+  // Returns the requests that were running when the plan was made. A share of the plan (StepPlan::Share) is the rows of one request.
+  // Share::request is an index into running() if it is below running().size(). Otherwise Share::request - running().size() is an index into
   // the candidates, which are the waiting requests that may be admitted.
   [[nodiscard]] std::span<const PlannedRequest> running() const noexcept { return running_; }
   [[nodiscard]] bool is_new(const StepPlan::Share& share) const noexcept { return share.request >= running_.size(); }
-  // Returns the index among the waiting requests of the request that this share admits. Precondition: is_new(share).
+  // Returns the index, in the list of waiting requests, of the request that this share admits. Precondition: is_new(share).
   [[nodiscard]] std::size_t place_of_new(const StepPlan::Share& share) const noexcept {
     return candidates_.places[share.request - running_.size()];
   }
@@ -50,7 +50,7 @@ class Planning {
   StepPlanner planner_;
   StepPlan plan_;
   std::vector<PlannedRequest> running_;
-  std::vector<std::size_t> in_order_;  // indices into the waiting requests, in the policy's order; only the first ones
+  std::vector<std::size_t> in_order_;  // indices of waiting requests, in the policy's order; only the first ones
   Candidates candidates_;
 };
 

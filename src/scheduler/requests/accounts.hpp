@@ -1,5 +1,5 @@
-// The figures and the tenants of a scheduler. Any thread may read them; the driving thread changes them. Each has its own lock, and while
-// one of the two is held no other lock is taken.
+// The figures and the tenants of a scheduler. Any thread may read them; the driving thread changes them. Each has its own lock. A thread
+// that holds one of these locks takes no other lock.
 #pragma once
 
 #include <tessera/scheduler/scheduler.hpp>
@@ -12,9 +12,10 @@ namespace tessera::detail {
 struct Accounts {
   explicit Accounts(const TokenPrices& prices) : tenants(prices) {}
 
-  // `submitted`, `running` and `waiting` are not set here, because the inbox counts them; nor are the tenants.
+  // `submitted`, `running` and `waiting` are not set here, because the inbox counts these requests. The tenants' figures are not set here
+  // either.
   Guarded<SchedulerFigures> figures;
-  // The driving thread also reads the tenant of a request without the lock, because no other thread changes a tenant.
+  // The driving thread reads the tenant of a request without locking, because no other thread changes tenants.
   Guarded<Tenants> tenants;
 };
 

@@ -1,4 +1,4 @@
-// Active: one sample of a request (one of the answers to its prompt), from Scheduler::submit() until it ends.
+// Active: one sample of a request (one of the answers to its prompt), from Scheduler::submit() to its end.
 #pragma once
 
 #include <cstdint>
@@ -17,51 +17,51 @@
 
 namespace tessera::detail {
 
-// The stage that a sample has reached in the scheduler. A sample that is held back before it has pages, or after it gave them up, keeps the
-// standing fresh, suspended or given_up.
+// The progress of a sample in the scheduler. If a sample has no pages while it is held back, its standing stays fresh, suspended or
+// given_up.
 enum class Standing : std::uint8_t {
   fresh,      // was never admitted
   running,    // has its pages, and gets rows in the steps
   held_back,  // has its pages, but gets no rows, because it is paused or nobody reads it
-  starved,    // has its pages, but needs more, and waits for them
+  starved,    // has its pages, but waits for more pages
   suspended,  // was preempted: its pages are in the KV file
   given_up,   // was preempted: its pages were freed, and will be computed again
 };
 
 struct Active {
-  // --- Members that every step reads. (They are together in memory.)
+  // --- Members that every step reads, next to each other in memory.
   std::shared_ptr<RequestHandle::State> request;
   std::uint32_t sample = 0;
-  std::uint32_t forks = 0;       // number of samples to fork from this one, once all of the prompt but its last token is computed
+  std::uint32_t forks = 0;       // number of samples to fork from this one, when only the prompt's last token is not computed
   PlannedRequest planned;
   Tenants::Tenant* tenant = nullptr;
   std::optional<Session> session;
   std::optional<Sampler> sampler;
   std::unique_ptr<Decoding> decoding;
-  std::unique_ptr<BeamSearch::State> search;  // only for beam search: set once all of the prompt but its last token is computed
-  std::size_t drafted = 0, accepted = 0;  // how many drafts of `decoding` are counted in the figures already
-  double last_token = 0.0;       // when the last token was drawn
+  std::unique_ptr<BeamSearch::State> search;  // only for beam search: set when only the prompt's last token is not computed
+  std::size_t drafted = 0, accepted = 0;  // numbers of drafts of `decoding` that are already counted in the figures
+  double last_token = 0.0;       // time at which the last token was drawn
   bool was_scheduled = false;    // true: at least one row was computed
   Standing standing = Standing::fresh;
-  std::uint64_t removed_before = 0;  // tokens that the session had removed before the request
-  std::uint64_t passed_bytes = 0;    // bytes of pages behind windows that a drop needs, even if no page is shared
-  std::uint64_t counted_at = kNotCounted;  // value of `planned.dropped` when shared pages were last counted for the next drop
+  std::uint64_t removed_before = 0;  // number of tokens that edits of the session had removed before the request
+  std::uint64_t passed_bytes = 0;    // bytes of pages that windows have passed and that a drop needs, even if no page is shared
+  std::uint64_t counted_at = kNotCounted;  // value of planned.dropped when shared pages were last counted for the next drop
   static constexpr std::uint64_t kNotCounted = ~std::uint64_t{0};
-  bool was_recomputed = false;   // true: the pages were given up once, so the tenant has been charged for the prompt already
+  bool was_recomputed = false;   // true: the pages were given up before, so the tenant has already paid for the prompt
 
   // --- Members that few steps read.
   bool has_deadline = false;
-  std::uint64_t lost_tokens = 0;  // tokens whose pages were given up; 0 after the sample is admitted again
-  // true: the request came with a session whose rows have voted for tokens (TokenChoice). If the tokens were computed again, these rows
+  std::uint64_t lost_tokens = 0;  // number of tokens whose pages were given up; 0 after the sample is admitted again
+  // true: the request came with a session whose rows have voted for tokens (TokenChoice). If these tokens were computed again, their rows
   // would not vote again.
   bool has_earlier_votes = false;
   std::shared_ptr<const PrefixProbe> probe;  // looks prompts up in the prefix index; shared by requests that may share pages
-  SequenceAdapters adapters;     // the request's, for comparing prefixes
+  SequenceAdapters adapters;     // the request's adapters, for comparing prefixes
   Request wanted;                // the request as submitted; on admission its session and sampler move to the members above
 
   [[nodiscard]] std::uint64_t order() const noexcept { return planned.order; }
   [[nodiscard]] bool was_preempted() const noexcept { return standing == Standing::suspended || standing == Standing::given_up; }
-  // Returns whether several sequences (samples or beams) go on from the prompt. Each computes the prompt's last token itself.
+  // Returns whether several sequences (samples or beams) continue from the prompt. Each of them computes the prompt's last token itself.
   [[nodiscard]] bool branches() const noexcept { return forks > 0 || wanted.beams; }
 };
 using ActivePtr = std::unique_ptr<Active>;

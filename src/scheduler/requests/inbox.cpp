@@ -12,8 +12,8 @@ Status Inbox::put(ActivePtr active) {
   {
     const Lock lock(mutex_);
     if (is_draining_ || is_closed_) return make_error(ErrorCode::invalid_state, "the scheduler is draining: it takes no more requests");
-    // If no request was left waiting after the last step, the next step will admit this many of the queued requests, so they do not count
-    // as waiting.
+    // Queued requests that the next step will admit do not count as waiting. `places` is their number; it is 0 if requests were still
+    // waiting after the last step.
     const std::size_t places = waiting_ == 0 && limits_.max_running > running_ ? limits_.max_running - running_ : 0;
     const std::size_t before_it = not_running();
     if (before_it >= places && before_it - places >= limits_.max_waiting) {
@@ -33,7 +33,7 @@ Status Inbox::put(ActivePtr active) {
       }
     }
     planned.id = planned.order = active->request->id = submitted_;
-    queue_.push_back(std::move(active));  // memory for the request is taken; nothing can fail any more
+    queue_.push_back(std::move(active));  // memory for the request is allocated, so nothing below can fail
     ++submitted_;
     has_news_ = true;
   }

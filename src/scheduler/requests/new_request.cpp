@@ -40,8 +40,8 @@ Status check_beams(const Setup& setup, const Request& request, std::size_t token
   return most ? Status() : Status(most.error());
 }
 
-// Decides with which adapters the request is computed, and from which position on. The whole prompt is known here, so this does not depend
-// on how the prompt is cut into steps.
+// Determines the request's adapters, and the position from which each one is active. This uses the whole prompt, so that the result does
+// not depend on how steps divide the prompt.
 Status set_adapters(const Setup& setup, Request& request, Active& active) {
   SequenceAdapters& adapters = active.adapters;
   if (request.session && !request.adapters) {
@@ -49,7 +49,7 @@ Status set_adapters(const Setup& setup, Request& request, Active& active) {
   } else {
     TESSERA_TRY(adapters, make_adapters(request.adapters ? *request.adapters : request.session_options.adapters, *setup.shared));
   }
-  request.session_options.adapters.clear();  // a new session gets `adapters` when it is made
+  request.session_options.adapters.clear();  // a new session gets Active::adapters when it is made
   adapters.invoke(request.prompt, request.session ? request.session->tokens().size() : 0);
   adapters.settle();
   return request.session ? use_adapters(state_of(*request.session), adapters) : Status();
@@ -62,7 +62,7 @@ Status check(const Setup& setup, const Request& request) {
   const ModelSpec& spec = setup.engine.spec();
   for (const Token token : request.prompt) TESSERA_TRY_STATUS(detail::check_token(token, spec.vocab_size));
   if (request.session) {
-    // Its status() is an error if a Generation or another thread uses the session.
+    // status() is an error if a Generation or another thread uses the session.
     const Changing use(*view_of(state_of(*request.session)).use);
     TESSERA_TRY_STATUS(use.status());
   }
@@ -130,7 +130,7 @@ Result<ActivePtr> make_active(const Setup& setup, Request request) {
   handle->figures.prompt_tokens = request.prompt.size();
   if (!request.sampler) {
     request.sampler = sampling::chain().greedy().build();
-    if (!request.sampler->status()) return out_of_memory_error();  // the only error that a greedy sampler can have
+    if (!request.sampler->status()) return out_of_memory_error();  // a greedy sampler can have no other error
   }
   active->request = std::move(handle);
   active->forks = request.samples - 1;

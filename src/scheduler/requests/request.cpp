@@ -1,4 +1,4 @@
-// RequestHandle: the side of a request that its caller uses.
+// RequestHandle: a request as its caller sees it.
 #include <thread>
 #include <utility>
 
@@ -44,7 +44,7 @@ std::optional<RequestPiece> RequestHandle::try_next() noexcept {
   return next;
 }
 
-// After this many failed steps in a row, next() returns instead of trying again.
+// Limit of consecutive failed steps, after which next() returns instead of trying again.
 constexpr std::uint32_t kMostFailedSteps = 64;
 
 std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout) noexcept {
@@ -63,11 +63,10 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
     const bool driven = state_->scheduler->inbox.has_driver();
     {
       Lock lock(state_->mutex);
-      if (!state_->unread.empty()) continue;  // a piece has come since try_next() looked
+      if (!state_->unread.empty()) continue;  // a piece has arrived since try_next()
       if (state_->waits_for_nobody()) return std::nullopt;
       if (driven) {
-        // A driver makes the steps. Wait only a short time at once, because if the driver is stopped meanwhile, this call must make the
-        // steps itself.
+        // A driver makes the steps. Waits only in short slices: if the driver stops meanwhile, this call must make the steps itself.
         const auto slice = std::chrono::milliseconds(100);
         state_->changed.wait_for(lock, for_ever || timeout - spent > slice ? slice : timeout - spent,
                                  [&] { return !state_->unread.empty() || state_->waits_for_nobody(); });
@@ -86,9 +85,9 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
         state_->not_driven = more.error();
         return std::nullopt;
       }
-      if (!may_wake) return std::nullopt;  // no step can bring a piece before another request is read or resumed
+      if (!may_wake) return std::nullopt;  // no step can bring a piece until another request is read or resumed
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // then look again whether pages are free, or a batch is complete
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // before looking again whether pages are free, or a batch is complete
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 template <class Wanted>
 std::vector<ActivePtr> take_if(std::vector<ActivePtr>& list, Wanted&& wanted) {
   std::vector<ActivePtr> taken;
-  taken.reserve(list.size());  // so that push_back() cannot throw, which would lose a request
+  taken.reserve(list.size());  // so that push_back() cannot throw and lose a request
   std::size_t kept = 0;
   for (ActivePtr& active : list) {
     if (wanted(*active)) taken.push_back(std::move(active));
@@ -93,14 +93,14 @@ void Requests::close_gaps() noexcept {
 }
 
 void Requests::apply_wishes(const Inbox& inbox, const std::function<void(Active&)>& stop) {
-  // Two passes: if a sample ends with an error in the first pass, the request's other samples stop in the second.
+  // Two passes: if a sample ends with an error in the first pass, the request's other samples stop in the second pass.
   for (int i = 0; i < 2 && wishes_seen_ != inbox.wishes(); ++i) {
-    // First make room for all requests in each list, so that no move can fail.
+    // First reserves memory for all requests in each list, so that no move can fail.
     waiting_.make_room(held_back_.size());
     const std::size_t all = running_.size() + held_back_.size() + waiting_.size();
     running_.reserve(all);
     held_back_.reserve(all);
-    wishes_seen_ = inbox.wishes();  // read before the requests are, so that a wish that comes meanwhile is seen in the next pass
+    wishes_seen_ = inbox.wishes();  // read before the requests, so that the next pass sees a wish that changes meanwhile
     for (ActivePtr& active : take_if(held_back_, [](const Active& one) { return wish_of(one) != Wish::hold_back; })) {
       if (wish_of(*active) == Wish::stop) stop(*active);
       else if (active->standing == Standing::held_back) run(std::move(active));

@@ -1,5 +1,5 @@
-// All requests that the scheduler's steps know. Each is in one of four lists. Only the driving thread uses them, under the scheduler's
-// step_mutex_.
+// All requests that the scheduler's steps know. Each request is in one of four lists. Used only by the driving thread, under the
+// scheduler's step_mutex_.
 //
 //   list       standing of its requests (Active::standing)                              order
 //   waiting    fresh, starved, suspended or given_up                                    none
@@ -7,7 +7,7 @@
 //   running    running                                                                  of submission
 //   held back  held_back; without pages: the standing that it had while waiting         of submission
 //
-// make_room_for_step() and make_room_to_run() allocate the memory for moves beforehand. So no move can fail, and no request is lost
+// make_room_for_step() and make_room_to_run() allocate the memory for moves in advance, so that no move can fail and no request is lost
 // between two lists. A request that is taken out of its list leaves a gap (nullptr) until close_gaps().
 #pragma once
 
@@ -21,7 +21,7 @@ namespace tessera::detail {
 
 class Inbox;
 
-// The wish of the host for a request. stop: it was cancelled or has failed. hold_back: it is paused, or nobody reads its pieces.
+// The host's wish for a request. stop: the request was cancelled or has failed. hold_back: it is paused, or nobody reads its pieces.
 enum class Wish { go_on, hold_back, stop };
 [[nodiscard]] Wish wish_of(const Active& active);
 
@@ -43,31 +43,31 @@ class Requests {
     }
   }
 
-  // Makes room to admit `parts` requests and to preempt `preempted` ones. Throws bad_alloc, and then no request has moved.
+  // Reserves memory to admit `parts` and to preempt `preempted` requests. Throws bad_alloc; no request has moved then.
   void make_room_for_step(std::size_t parts, std::size_t preempted);
-  // Makes room for `n` more running requests.
+  // Reserves memory for `n` more running requests.
   void make_room_to_run(std::size_t n) { running_.reserve(running_.size() + n); }
 
-  // Put a request that is in no list into the running or the waiting ones.
+  // Put a request that is in no list into the running or the waiting list.
   void run(ActivePtr active);   // the request must have its pages
   void wait(ActivePtr active);
-  // Inserts samples behind the running request from which they were forked, which has this index. Precondition: make_room_to_run().
+  // Inserts samples after the running request `index`, from which they were forked. Precondition: make_room_to_run() was called.
   void run_behind(std::size_t index, std::vector<ActivePtr> samples);
 
   // Take a request out of the running list.
   [[nodiscard]] ActivePtr lift_running(std::size_t i) noexcept { return std::move(running_[i]); }
   [[nodiscard]] ActivePtr take_running(const Active& active) noexcept;
 
-  // Moves the i-th waiting request to the admitted ones.
+  // Moves waiting request i to the admitted requests.
   Active& admit(std::size_t i);
   [[nodiscard]] ActivePtr lift_last_admitted() noexcept;
-  // Moves all admitted requests to the running ones.
+  // Moves all admitted requests to the running requests.
   void run_admitted();
   void close_gaps() noexcept;
 
-  // Moves requests between the lists as their wishes say. A request that is to stop is taken out of its list, and `stop` is called for
-  // it. Others are moved to the held-back list or out of it. If no wish has changed, which is so in most steps, no request is looked at.
-  // Throws bad_alloc, and then no request is lost.
+  // Moves requests between the lists according to their wishes. A request that must stop is taken out of its list, and passed to `stop`.
+  // Other requests are moved into or out of the held-back list. If no wish has changed (as in most steps), looks at no request. Throws
+  // bad_alloc; no request is lost then.
   void apply_wishes(const Inbox& inbox, const std::function<void(Active&)>& stop);
   void clear() noexcept;
 

@@ -7,13 +7,13 @@ namespace tessera {
 
 namespace {
 
-constexpr int kLooks = 4;  // forget() looks at this many idle tenants in each call; with more than one it gets through all of them in time
+constexpr int kLooks = 4;  // number of idle tenants that a call of forget() checks; with more than 1, it gets through all tenants in time
 
 }  // namespace
 
 Tenants::Tenant& Tenants::named(std::string_view name) {
   if (const auto at = tenants_.find(name); at != tenants_.end()) return at->second;
-  // Reserve memory first, because put_in() must not fail.
+  // Reserves memory first, because put_in() must not fail.
   if (const std::size_t n = tenants_.size() + 1; n > active_.capacity() || n > idle_.capacity()) {
     active_.reserve(2 * n);
     idle_.reserve(2 * n);
@@ -41,8 +41,8 @@ void Tenants::put_in(std::vector<Entry*>& list, Entry& entry) noexcept {
   list.push_back(&entry);  // named() has reserved the memory
 }
 
-// Raises floor_, the least service that a tenant starts with, to the least service of the tenants that have requests. If no tenant has
-// requests, raises it to `without`.
+// Raises floor_ (the least service with which a tenant starts) to the least service of all tenants that have requests. If no tenant has
+// requests, raises floor_ to `without`.
 void Tenants::raise_floor(double without) noexcept {
   const auto least = std::ranges::min_element(active_, {}, &Entry::service);
   floor_ = std::max(floor_, least != active_.end() ? (*least)->service : without);

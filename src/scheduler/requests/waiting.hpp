@@ -1,5 +1,5 @@
-// The waiting requests, in no order. Their PlannedRequests, which plans read, are in an array of their own, because a plan may have to
-// read a thousand of them in microseconds.
+// The waiting requests, unordered. Their PlannedRequests are in a separate array, because a plan may have to read a thousand of them in
+// microseconds.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 class Waiting {
  public:
-  // Makes room for `n` more requests, so that add() cannot fail for them.
+  // Reserves memory for `n` more requests, so that add() cannot fail for them.
   void make_room(std::size_t n) {
     if (requests_.size() + n <= requests_.capacity()) return;
     const std::size_t room = 2 * requests_.size() + n + 16;
@@ -29,7 +29,7 @@ class Waiting {
     requests_.push_back(std::move(active));
   }
 
-  // Takes the i-th request out and leaves a gap in its place, so that the other requests keep their indices until close_gaps().
+  // Takes request i out, and leaves a gap in its place, so that the other requests keep their indices until close_gaps().
   [[nodiscard]] ActivePtr lift(std::size_t i) noexcept {
     rows_ -= rows_of(plans_[i]);
     has_gaps_ = true;
@@ -59,15 +59,15 @@ class Waiting {
     return taken;
   }
 
-  // Returns the PlannedRequests of all waiting requests. Sets their tenant_service to the present value first.
+  // Returns the PlannedRequests of all waiting requests, after setting their tenant_service to the present value.
   [[nodiscard]] std::span<const PlannedRequest> plans() noexcept {
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       if (plans_[i].tenant_service != tenants_[i]->service) plans_[i].tenant_service = tenants_[i]->service;
     }
     return plans_;
   }
-  // Stores what the prefix index has for the i-th request: `saved` tokens need not be computed, and `shared` bytes of their pages are in
-  // use by other sequences already.
+  // Stores the prefix index's result for request i: `saved` tokens need not be computed, and other sequences already use `shared` bytes of
+  // their pages.
   void set_known(std::size_t i, std::uint64_t saved, std::uint64_t shared) noexcept {
     rows_ -= rows_of(plans_[i]);
     plans_[i].saved = saved;
@@ -77,7 +77,7 @@ class Waiting {
   [[nodiscard]] std::span<const ActivePtr> requests() const noexcept { return requests_; }
   [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
-  // Returns how many rows must be computed until every waiting request can draw. Tokens that the prefix index has are not counted.
+  // Returns the number of rows that must be computed until every waiting request can draw. Does not count tokens that the prefix index has.
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
 
  private:

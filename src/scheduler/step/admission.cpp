@@ -34,8 +34,8 @@ Status Admission::admit(Active& active, double time) noexcept {
   });
 }
 
-// If the request gave its tokens up, takes their pages from the prefix index, as far as it still has them. So they need not be computed
-// again.
+// If the pages of the request's tokens were given up, takes those that are still in the prefix index, so that these tokens need not be
+// computed again.
 void Admission::take_known(Active& active) {
   const std::uint64_t known = active.decoding->reuse_prefix(), lost = std::exchange(active.lost_tokens, 0);
   active.planned.computed = active.session->position();
@@ -59,7 +59,7 @@ Status Admission::make_session(Active& active) {
   if (!active.sampler) active.sampler = std::exchange(wanted.sampler, std::nullopt);
   auto decoding = std::make_unique<Decoding>(state_of(*active.session), *active.sampler, wanted.generate, wanted.prompt);
   TESSERA_TRY_STATUS(decoding->start_drafting(DraftsChosen::by_caller));
-  active.decoding = std::move(decoding);  // set only when it is complete: after an error the next admission makes a new one
+  active.decoding = std::move(decoding);  // set only when complete: after an error, the next admission makes a new one
   const std::uint64_t reused = active.decoding->reuse_prefix();
   PlannedRequest& planned = active.planned;
   active.removed_before = view_of(state_of(*active.session)).removed;
@@ -78,8 +78,8 @@ void Admission::branch() noexcept {
   }
 }
 
-// Forks a request's other samples from its first one, so that all samples share the prompt's pages. Precondition: of the prompt only the
-// last token is not computed.
+// Forks a request's other samples from its first sample, so that all samples share the prompt's pages. Precondition: only the prompt's last
+// token is not computed.
 void Admission::fork_samples(std::size_t index) noexcept {
   Active& first = *requests_.running()[index];
   const std::uint32_t n = std::exchange(first.forks, 0);
@@ -112,7 +112,7 @@ void Admission::fork_samples(std::size_t index) noexcept {
     requests_.run_behind(index, std::move(samples));
     return;
   }
-  {  // without memory the request fails: the next apply_wishes() ends it
+  {  // if memory is short, the request fails, and the next apply_wishes() ends it
     const Lock lock(first.request->mutex);
     first.request->set_error(status.error());
     first.request->samples_left -= n;
@@ -121,7 +121,7 @@ void Admission::fork_samples(std::size_t index) noexcept {
 }
 
 // Begins the beam search in a fork of the session. The session itself stays before the prompt's last token, so that the search can begin
-// anew after a preemption.
+// again after a preemption.
 void Admission::begin_search(Active& active) noexcept {
   active.decoding->hand_prompt_over();
   const Status status = guard([&]() -> Status {

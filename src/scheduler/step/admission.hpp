@@ -1,5 +1,5 @@
-// Admits requests: gives them their sessions, or gives preempted ones their pages back. When a prompt is computed, forks its samples or
-// beams. Only the driving thread uses it.
+// Admits requests: gives a new request its session, and a preempted request its pages. When a prompt is computed, forks its samples or
+// beams. Used only by the driving thread.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,10 @@ class Admission {
   Admission(const Setup& setup, Accounts& accounts, Inbox& inbox, Delivery& delivery, Requests& requests, Learnt& learnt)
       : setup_(setup), accounts_(accounts), inbox_(inbox), delivery_(delivery), requests_(requests), learnt_(learnt) {}
 
-  // Gives a request its session or, if it was preempted, its pages, so that it can run. After an error it may be admitted again later.
+  // Prepares a request for running: makes its session or, if it was preempted, restores its pages. After an error, admit() may be called
+  // again later.
   Status admit(Active& active, double time) noexcept;
-  // Forks the samples, or begins the beam search, of each request of whose prompt only the last token is not computed.
+  // Forks the samples, or begins the beam search, of each request of which only the prompt's last token is not computed.
   void branch() noexcept;
 
  private:

@@ -13,8 +13,8 @@ using Lock = std::unique_lock<std::mutex>;
 
 namespace {
 
-// Prefetches a request's state. The model's step has evicted the states from the processor's caches. If all are prefetched at once, their
-// cache misses overlap.
+// Prefetches a request's state. The model's computation has evicted all states from the processor's caches. Prefetching all states at once
+// lets their cache misses overlap.
 void fetch_lines(const void* from, const void* to) noexcept {
   constexpr std::size_t kLine = 64;
   for (const auto* at = static_cast<const std::byte*>(from); at < to; at += kLine) __builtin_prefetch(at, 1);
@@ -39,7 +39,7 @@ void Computation::make_room() {
   requests_.make_room_for_step(plan.shares.size(), plan.preempted.size());
 }
 
-// Preempts and admits requests as planned, and puts the planned rows of all requests into the run. Returns whether a request failed.
+// Preempts and admits requests as planned, and adds the planned rows of all requests to the run. Returns whether a request failed.
 bool Computation::offer_rows(Run& run, double begin) noexcept {
   for (const std::size_t index : planning_.plan().preempted) {
     preemption_.give_way(*requests_.running()[index]);
@@ -86,16 +86,16 @@ bool Computation::compute(double begin) noexcept {
   note_drafts(run, load, seconds);
   for (const Member& member : members_) fetch_ahead(*member.active);
   for (const Member& member : members_) {
-    // A copy of the pointer, because finish() may end the request.
+    // A copy of the pointer, because finish() may end the request and free its Active.
     const std::shared_ptr<RequestHandle::State> request = member.active->request;
     const Status given = guard([&]() -> Status { return finish(member, begin, after), Status(); });
-    if (!given) delivery_.fail(*request, given.error());  // an error ends this request only; the other members still get their pieces
+    if (!given) delivery_.fail(*request, given.error());  // an error ends only this request; the other members still get their pieces
   }
   delivery_.count_step(after - begin, load.rows.rows, pieces_.size());
   return true;
 }
 
-// Puts the request's planned rows into the run, and makes the request a member of the step.
+// Adds the request's planned rows to the run, and makes the request a member of the step.
 Status Computation::put_in(Run& run, Active& active, const StepPlan::Share& share) noexcept {
   return guard([&]() -> Status {
     if (active.search) {
@@ -103,8 +103,8 @@ Status Computation::put_in(Run& run, Active& active, const StepPlan::Share& shar
       members_.push_back({.active = &active, .first_part = active.search->first_part(), .parts = active.search->parts()});
       return {};
     }
-    // If samples or beams will be forked, stop before the prompt's last token, which each of them computes itself. A request that decodes
-    // may have drafts beside its row.
+    // If samples or beams will be forked, stops before the prompt's last token, because each sample or beam computes that token itself. A
+    // decoding request may have drafts in addition to its row.
     const std::uint64_t most = active.branches()              ? active.planned.needed() - 1
                                : active.planned.needed() == 1 ? 1 + active.planned.drafts
                                                               : active.planned.needed();
@@ -118,8 +118,8 @@ Status Computation::put_in(Run& run, Active& active, const StepPlan::Share& shar
   });
 }
 
-// Returns the load of the rows that the run has really computed. Rows whose pages were taken from the prefix index instead
-// (Part::adopted) are not counted, but added to their requests' reused_tokens.
+// Returns the load of the rows that the run really computed. Rows whose pages came from the prefix index (Part::adopted) are not counted;
+// they are added to the reused_tokens of their requests.
 Computation::Load Computation::load_of(const Run& run) const noexcept {
   Load load;
   for (const Member& member : members_) {
@@ -139,9 +139,9 @@ Computation::Load Computation::load_of(const Run& run) const noexcept {
   return load;
 }
 
-// Tells the DraftLedger what drafts have gained or lost in a step, by comparing it with the same step without drafts. `seconds` is the
-// step's time without the time to make drafts. Does nothing unless every row of the step draws. Drafts that a request wants at any cost
-// (DraftLength::longest) are counted in both steps, so that they neither gain nor lose.
+// Tells the DraftLedger how much time drafts gained or lost in a step, compared with the same step without drafts. `seconds` is the step's
+// time without the time to make drafts. Does nothing if a row of the step does not draw. Drafts that a request wants at any cost
+// (DraftLength::longest) are counted in both steps, so that they gain and lose nothing.
 void Computation::note_drafts(const Run& run, const Load& load, double seconds) noexcept {
   if (load.rows.rows != load.rows.outputs) return;
   StepLoad plain;  // load of the same step without drafts
@@ -165,16 +165,16 @@ void Computation::note_drafts(const Run& run, const Load& load, double seconds) 
   }
   if (plain_tokens == 0.0) return;
   plain.outputs = plain.rows;
-  // If the usual time of steps of this width is known, use it instead of this step's own time, because other work of the machine is not
-  // the drafts' fault.
+  // Uses the usual time of steps of this width, if it is known, instead of this step's own time, because other work of the machine may have
+  // slowed the step down.
   const CostModel& costs = learnt_.costs;
   const double took = costs.drawing(load.rows).value_or(seconds);
   const double without = plain.rows == load.rows.rows ? took : costs.drawing(plain).value_or(costs.predict(plain));
   learnt_.drafts.observe({.seconds = took + load.drafting, .without = tokens / plain_tokens * (without + plain_drafting)});
 }
 
-// Draws all tokens of a member that this step's logits allow, accepted drafts included. So between two steps no sequence lacks tokens
-// whose rows are computed, and any request's pages can be taken.
+// Draws all tokens of a member for which this step has computed logits, including accepted drafts. So between two steps no computed row
+// belongs to a token that is not yet drawn, and the pages of any request can be taken.
 void Computation::draw(Run& run, Member& member) noexcept {
   member.first_piece = pieces_.size();
   member.status = guard([&]() -> Status {
@@ -184,7 +184,7 @@ void Computation::draw(Run& run, Member& member) noexcept {
   member.pieces = pieces_.size() - member.first_piece;
 }
 
-// Gives the member's pieces to the request's reader. If the member has finished or failed, ends it.
+// Delivers the member's pieces to the request's reader. If the member has finished or failed, ends it.
 void Computation::finish(const Member& member, double begin, double time) {
   Active& active = *member.active;
   PlannedRequest& planned = active.planned;
@@ -215,9 +215,9 @@ void Computation::finish(const Member& member, double begin, double time) {
   }
   const std::shared_ptr<RequestHandle::State> request = member.status ? nullptr : active.request;
   for (Piece& piece : std::span(pieces_).subspan(member.first_piece, member.pieces)) {
-    if (delivery_.deliver(active, std::move(piece), time)) end_running(active, std::nullopt);  // true: the piece was the sample's last one
+    if (delivery_.deliver(active, std::move(piece), time)) end_running(active, std::nullopt);  // true: this was the sample's last piece
   }
-  // The last piece may have ended and freed `active`. So the error is given to `request`.
+  // The last piece may have ended and freed `active`, so the error is stored in `request`.
   if (!member.status) delivery_.fail(*request, member.status.error());
 }
 

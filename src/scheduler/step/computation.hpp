@@ -1,5 +1,5 @@
-// Computes a step: puts the planned rows of all requests into one run (engine/run/run.hpp), computes the run, and hands out the results.
-// Only the driving thread uses it. Its lists are members, so that steps reuse their memory.
+// Computes a step: adds the planned rows of all requests to one run (engine/run/run.hpp), computes the run, and delivers the results. Used
+// only by the driving thread. Its lists are members, so that steps reuse their memory.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ class Computation {
       : setup_(setup), host_(host), accounts_(accounts), delivery_(delivery), requests_(requests), planning_(planning),
         admission_(admission), preemption_(preemption), drops_(drops), learnt_(learnt), engine_time_(engine_time) {}
 
-  // Allocates room for each request that the planned step will move to another list (from waiting to running, say) and for each piece of
-  // text that it will draw, so that compute() cannot lose one for lack of memory. Throws bad_alloc; all requests are where they were then.
+  // Reserves memory for each move of a request between lists, and for each piece of text that the planned step will draw, so that compute()
+  // cannot lose a request or a piece. Throws bad_alloc; no request has moved then.
   void make_room();
   // Computes the planned step. Call make_room() first. An error of one request ends only that request. Returns whether anything has
-  // changed: rows were computed, or a request gave its pages up or failed.
+  // changed: rows were computed, or a request gave up its pages or failed.
   bool compute(double begin) noexcept;
 
  private:
   // A request that has rows in the step, or draws from known logits.
   struct Member {
     Active* active;
-    std::size_t first_part = 0, parts = 0;  // its parts of the run: several for beams, none if its logits are known
-    // The results: the pieces that were drawn (several if drafts were accepted), then perhaps an error.
+    std::size_t first_part = 0, parts = 0;  // its parts of the run: several for beams, none if its logits are already known
+    // The results: drawn pieces (several if drafts were accepted), then possibly an error.
     std::size_t first_piece = 0, pieces = 0;  // indices into pieces_
     Status status = {};                       // an error that comes after the pieces
   };
-  // The load of a run's computed rows, and the seconds that it took to make the run's drafts.
+  // The load of a run's computed rows, and the seconds that making the run's drafts took.
   struct Load {
     StepLoad rows;
     double drafting = 0.0;

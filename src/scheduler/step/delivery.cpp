@@ -55,7 +55,7 @@ Result<bool> Delivery::deliver_search(Active& active, double time) {
   accounts_.tenants.with([&](Tenants& tenants) { tenants.drawn(*active.tenant, planned.beams); });
   planned.drawn = search.length();
   planned.computed = planned.prompt + planned.drawn - 1;
-  bool is_first = false, is_new = false;  // is_new is false for tokens that a search draws again after it began anew
+  bool is_first = false, is_new = false;  // is_new is false for a token that a restarted search draws again
   {
     const Lock lock(active.request->mutex);
     RequestFigures& own = active.request->figures;
@@ -75,7 +75,7 @@ Result<bool> Delivery::deliver_search(Active& active, double time) {
   return true;
 }
 
-// Records the time of a new token (of all beams together, if there are beams), for the figures of latency.
+// Records the time of a new token for the latency figures. All beams of a search together count as one token.
 void Delivery::note_token(Active& active, bool is_first, double time) {
   if (is_first) {
     tell(Kind::first_token, active, time);
@@ -161,7 +161,7 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
   }
   if (!is_over && error) inbox_.look_again();  // the request's other samples must end too
   if (!is_over) return;
-  if (active.tenant != nullptr) {  // it is nullptr if no step has taken the request from the inbox yet
+  if (active.tenant != nullptr) {  // nullptr: no step has taken the request from the inbox yet
     accounts_.tenants.with([&](Tenants& tenants) { tenants.ended(*std::exchange(active.tenant, nullptr)); });
   }
   tell(Kind::finished, active, time);
@@ -179,8 +179,8 @@ void Delivery::end(Active& active, std::optional<Error> error) noexcept {
   });
 }
 
-// Wakes a reader that waits in next(). If the reader has an on_ready callback that is due, adds the request to the readers to tell after
-// the step. The caller holds the request's mutex.
+// Wakes a reader that waits in next(). If the request's on_ready callback is due, adds the request to the list of readers that are called
+// after the step. Precondition: the caller holds the request's mutex.
 void Delivery::note_reader(const std::shared_ptr<RequestHandle::State>& request) noexcept {
   const bool tells = request->on_ready && std::exchange(request->awaits_news, false);
   request->changed.notify_all();
@@ -210,24 +210,25 @@ void Delivery::tell_readers(Told& told) noexcept {
     {
       const Lock lock(request->mutex);
       told.readers = std::move(request->told_after);
-      request->is_to_be_told = false;  // from here on another step may add the request to its own list
+      request->is_to_be_told = false;  // from now on another step may add the request to its own list
     }
     host_.call("Request::on_ready", [&] { request->on_ready(); });
   }
 }
 
-// Gives the host the KV events in order. Several threads may drive the scheduler, so only one at a time does this, for the events of all.
+// Passes the KV events to the host, in order. Several threads may drive the scheduler, so only one thread at a time does this, for the
+// events of all threads.
 void Delivery::tell_kv_events() noexcept {
   bool more = true;
   while (more && !is_telling_.exchange(true)) {
-    (void)guard([&]() -> Status {  // if there is no memory, the next step gives these events
+    (void)guard([&]() -> Status {  // if memory is short, the next step delivers these events
       for (const KvEvent& event : kv_watch_->take()) {
         host_.call("SchedulerOptions::on_kv_event", [&] { setup_.options.on_kv_event(event); });
       }
       return {};
     });
     is_telling_.store(false);
-    more = kv_watch_->has_events();  // events of threads that left because this one was at it
+    more = kv_watch_->has_events();  // events of threads that returned because this thread was delivering
   }
 }
 

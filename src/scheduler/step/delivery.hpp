@@ -1,5 +1,5 @@
 // Tells hosts and readers about pieces, progress, events and ends of requests. A step collects this news under step_mutex_, and takes it
-// out (Told) at its end. Callbacks run after the step, when the thread holds no lock.
+// out at its end (Told). Callbacks run after the step, when the thread holds no lock.
 #pragma once
 
 #include <atomic>
@@ -20,25 +20,25 @@ namespace tessera::detail {
 
 class Delivery {
  public:
-  // Prepares for the engine's KV events, if the host listens to them. May throw bad_alloc.
+  // Subscribes to the engine's KV events, if the host listens to them. May throw bad_alloc.
   Delivery(const Setup& setup, HostCalls& host, Inbox& inbox, Accounts& accounts, EngineTime& engine_time);
 
   // --- Called within a step.
-  // Allocates room for `pieces` pieces. Throws bad_alloc.
+  // Reserves memory for `pieces` pieces. Throws bad_alloc.
   void make_room_for_step(std::size_t pieces);
-  // Collects an event for the host. If there is no memory for it, the event is lost.
+  // Collects an event for the host. If memory is short, the event is lost.
   void tell(RequestEvent::Kind kind, const Active& active, double time) noexcept;
-  // Gives a piece to the request's reader. Returns whether it is the sample's last piece.
+  // Delivers a piece to the request's reader. Returns whether this is the sample's last piece.
   [[nodiscard]] bool deliver(Active& active, Piece piece, double time);
-  // Counts a step of a request's beam search. Returns whether the search has ended; then the beams are in the request's state. Error: the
+  // Counts a step of a request's beam search. Returns whether the search has ended; its beams are then in the request's state. Error: the
   // search has ended, but its beams could not be made.
   [[nodiscard]] Result<bool> deliver_search(Active& active, double time);
   void count_drafts(Active& active) noexcept;
-  // Reports progress: `computed` tokens of the request are computed. They include tokens that its session brought along.
+  // Reports progress: `computed` tokens of the request are computed, including tokens of the session that came with the request.
   void note_progress(Active& active, std::uint64_t computed, double time) noexcept;
-  // Ends a sample that was taken out of its list. If there is an error, the whole request ends.
+  // Ends a sample that was taken out of its list. If `error` is set, ends the whole request.
   void end(Active& active, std::optional<Error> error) noexcept;
-  // Gives the request this error. The next apply_wishes() ends it.
+  // Sets the request's error. The next apply_wishes() ends the request.
   void fail(RequestHandle::State& request, const Error& error) noexcept;
   void count_step(double seconds, std::uint64_t rows, std::uint64_t tokens) noexcept;
 
@@ -46,8 +46,8 @@ class Delivery {
   struct Told {
     std::vector<RequestEvent> events;
     std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // pieces for on_piece callbacks
-    // The first request whose on_ready is due. It links to the next one (RequestHandle::State::told_after). The links are in the
-    // requests, so adding one to the list needs no memory and cannot fail.
+    // The first request whose on_ready is due. It links to the next one (RequestHandle::State::told_after). The links are inside of the
+    // requests, so adding a request to the list allocates nothing and cannot fail.
     std::shared_ptr<RequestHandle::State> readers;
   };
   [[nodiscard]] Told take() noexcept { return std::exchange(told_, {}); }
@@ -72,10 +72,10 @@ class Delivery {
   EngineTime& engine_time_;
 
   Told told_;
-  std::vector<Gap> gaps_;  // seconds from each request's last token to its token of this step; equal gaps in a row are one entry
+  std::vector<Gap> gaps_;  // seconds from each request's previous token to its token of this step; consecutive equal gaps are one entry
 
   std::unique_ptr<KvWatch> kv_watch_;    // nullptr unless the host listens to KV events (SchedulerOptions::on_kv_event)
-  std::atomic<bool> is_telling_ = false; // true: a thread is giving the events of kv_watch_ to the host
+  std::atomic<bool> is_telling_ = false; // true: a thread is passing the events of kv_watch_ to the host
 };
 
 }  // namespace tessera::detail

@@ -31,13 +31,13 @@ void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, 
   planned.keeps_pages = request.session && (request.session->edited() || active.has_earlier_votes) && !setup.has_kv_file();
 }
 
-// Returns the bytes of the sequence's pages [first, last) that sequences of other requests have too.
+// Returns the bytes of those of the sequence's pages [first, last) that sequences of other requests share.
 std::uint64_t Drops::shared_bytes(const Active& active, std::uint64_t first, std::uint64_t last) const {
   const KvCache& kv = active.session->kv();
   const KvLayout& layout = kv.layout();
   const KvView own = kv.view();
   std::uint64_t bytes = 0;
-  std::vector<std::pair<KvView, std::uint64_t>> others;  // views of the other sequences, with their numbers of pages
+  std::vector<std::pair<KvView, std::uint64_t>> others;  // views of the other sequences, each with its number of pages
   const auto add = [&](const Active& other) {
     const std::optional<Session>& session = other.session ? other.session : other.wanted.session;
     if (&other == &active || !session || session->kv().kind() != KvKind::paged || session->kv().suspended()) return;
@@ -76,18 +76,19 @@ void Drops::count(Active& active) const {
     planned.drop_bytes = active.passed_bytes;
     return;
   }
-  if (!is_near && active.counted_at == planned.dropped) return;  // already counted for this drop, and shared pages can only become fewer
+  if (!is_near && active.counted_at == planned.dropped) return;  // already counted for this drop; the number of shared pages can only fall
   active.counted_at = planned.dropped;
   const std::uint64_t left = left_by_drop(session.kv_options.budget, session.stream);
   const std::uint64_t copies = shared_bytes(active, 0, (left + page_tokens - 1) / page_tokens);
   planned.drop_bytes = active.passed_bytes + copies;
   if (copies == 0 || has_file || planned.keeps_pages) return;
-  // Other sequences keep the shared pages that this sequence drops. So it cannot use them to grow again, and needs new ones.
+  // Other sequences keep the shared pages that this sequence drops. So this sequence cannot reuse these pages when it grows again, and
+  // needs new pages.
   planned.drop_bytes += active.passed_bytes + sequence_bytes(planned, setup_.page_cost, planned.budget) -
                         sequence_bytes(planned, setup_.page_cost, left);
 }
 
-// Returns the bytes that are kept free for all requests that can no longer give their pages up.
+// Returns the bytes that are reserved for all requests that can no longer give up their pages.
 std::uint64_t Drops::set_aside() const noexcept {
   std::uint64_t bytes = 0;
   for (const auto list : {requests_.running(), requests_.held_back(), requests_.admitted()}) {

@@ -1,14 +1,14 @@
-// Makes sure that requests that drop tokens (token budgets, streams) always reach their end. After a drop the remaining tokens' keys and
-// values still depend on the dropped tokens, so computing them again would give other bits. Without a kv_file a request therefore keeps
-// its pages from its first drop to its end. Before that drop it must be sure that it can. Example:
+// Makes sure that requests that drop tokens (token budgets, streams) always reach their end. After a drop, keys and values of the remaining
+// tokens still depend on the dropped tokens, so computing them again would give other bits. So without a kv_file, a request keeps its pages
+// from its first drop to its end. Therefore it may drop tokens only if there are enough pages for the rest of its tokens. Example:
 //
 //   the request        a budget of 168 tokens, of which a drop leaves 147; pages of 32 tokens; two samples of a prompt of 185 tokens
 //   before the drop    6 pages, which both samples share; each sample can give its pages up and be computed again
 //   the drop needs     5 pages for copies of the shared pages that stay, and 1 page set aside, to grow from 147 to 168 tokens
 //   after the drop     each sample has 5 pages of its own, and keeps them
 //
-// If the pages that the drop needs are not free, the request gives its pages up before the drop, while it still can. Pages that are set
-// aside go to no other request, so a request that keeps its pages always reaches its end. Only the driving thread uses this.
+// If the pages that the drop needs are not free, the request gives up its pages before the drop, while it still can. Pages that are set
+// aside are never given to another request, so a request that keeps its pages always reaches its end. Used only by the driving thread.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace tessera::detail {
 
-// Sets for a new request at which length it drops tokens, and how many bytes of pages a drop needs beside copies of shared pages. `most`
-// is the largest number of tokens that one of the request's sequences draws.
+// Sets for a new request at which length it drops tokens, and how many bytes of pages a drop needs in addition to copies of shared pages.
+// `most`: limit of the tokens that each of the request's sequences draws.
 void plan_drops(const Setup& setup, const Request& request, std::uint64_t most, Active& active);
 
 class Drops {
@@ -31,9 +31,9 @@ class Drops {
   void begin_step() noexcept { taken_ = 0; }
   // Updates copy_bytes, drop_bytes and keeps_pages in active.planned (PlannedRequest). Precondition: the request has pages.
   void count(Active& active) const;
-  // Call it before the request's next `rows` rows. If its first drop follows them, checks that the pages that the drop needs are free.
-  // Error: cache_full. (The plan cannot check this, because it counts all pages of a preempted request as free, even those that other
-  // requests share.)
+  // Call this before the request's next `rows` rows. If the request's first drop follows these rows, checks that the pages that the drop
+  // needs are free. Error: cache_full. (The plan cannot check this, because it counts all pages of a preempted request as free, including
+  // pages that other requests share.)
   Status check(Active& active, std::uint64_t rows);
 
  private:

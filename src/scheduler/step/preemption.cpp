@@ -88,7 +88,7 @@ void Preemption::fail_or_wait(ActivePtr active, const Error& error, bool have_ot
   }
   accounts_.figures.with([](SchedulerFigures& figures) { ++figures.out_of_room; });
   if (active->planned.budget != 0 && !setup_.has_kv_file() && active->decoding && !can_give_way(*active)) {
-    is_stuck_ = true;  // no request can help: the pages belong to sessions of the host
+    is_stuck_ = true;  // no request can help: sessions of the host have the pages
     requests_.run(std::move(active));
     return;
   }

@@ -1,5 +1,5 @@
-// Takes pages away from requests (preempts them). The pages are either moved to the KV file or freed, and then computed again later. A
-// request whose pages are taken "gives way". Only the driving thread uses this.
+// Preempts requests: takes their pages away. The pages are moved to the KV file, or freed and computed again later. A request that is
+// preempted "gives way". Used only by the driving thread.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,22 @@ class Preemption {
       : setup_(setup), host_(host), accounts_(accounts), delivery_(delivery), requests_(requests), learnt_(learnt) {}
 
   void begin_step() noexcept { is_stuck_ = false; }
-  // Returns whether in this step a request that must keep its pages needed one more and found none.
+  // Returns whether, in this step, a request that must keep its pages needed one more page and found none.
   [[nodiscard]] bool is_stuck() const noexcept { return is_stuck_; }
 
-  // Returns whether the request's pages can be taken and later restored with the same bits. With a KV file they can. Without one they
-  // must be computed again, which is impossible if tokens were dropped, if a drop comes before the next row, or if there are embeddings.
+  // Returns whether the request's pages can be taken and later restored with the same bits. This is always possible with a KV file. Without
+  // a file the pages must be computed again, which is impossible if tokens were dropped, if a drop comes before the next row, or if there
+  // are embeddings.
   [[nodiscard]] bool can_give_way(const Active& active) const noexcept;
-  // Takes the request's pages: moves them to the file or frees them, whichever costs less time.
+  // Takes the request's pages: moves them to the file, or frees them, whichever costs less time.
   void give_way(Active& active) noexcept;
-  // Frees a request's beam search, which will begin again at the end of the prompt. Its result will be the same, because a beam search
+  // Frees a request's beam search. The search will begin again at the end of the prompt. Its result will be the same, because a beam search
   // draws no random numbers.
   void give_search_up(Active& active) noexcept;
-  // Until `wanted` bytes are free (now it is `free`), takes the pages of requests that are held back, beginning with the last.
+  // Takes the pages of held-back requests, beginning with the last request, until `wanted` bytes are free. `free`: bytes that are free now.
   void take_from_held_back(std::uint64_t wanted, std::uint64_t free) noexcept;
-  // Handles a request for whose rows there were no pages. If other requests have pages, or lost theirs in this step
-  // (`have_others_failed`), it waits. Otherwise waiting is useless, and it ends with `error`.
+  // Handles a request for whose rows there were no pages. The request waits if other requests have pages, or lost their pages in this step
+  // (`have_others_failed`). Otherwise waiting is useless, and the request ends with `error`.
   void fail_or_wait(ActivePtr active, const Error& error, bool have_others_failed) noexcept;
 
  private:

@@ -9,10 +9,10 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kLookUpsInTurn = 4;  // number of waiting requests that look_up_some() looks up in each step
+constexpr std::size_t kLookUpsInTurn = 4;  // number of waiting requests that each call of look_up_some() looks up
 constexpr std::size_t kManyProbes = 256;
 
-// The inputs of a request: those that its session has, and the rest of the prompt, which the session does not have yet.
+// The inputs of a request: those that its session already has, and the rest of the prompt.
 struct Sequence {
   std::span<const Token> session, prompt;
   std::span<const Hash128> contents = {};  // contents of the session's embeddings; a prompt has none
@@ -21,7 +21,7 @@ struct Sequence {
   bool is_edited = false;
 
   [[nodiscard]] std::size_t size() const noexcept { return session.size() + prompt.size(); }
-  // Returns the tokens from `begin` on that are consecutive in memory, up to `end` at most.
+  // Returns the tokens from `begin` on that are adjacent in memory, up to `end` at most.
   [[nodiscard]] std::span<const Token> stretch(std::size_t begin, std::size_t end) const noexcept {
     if (begin < session.size()) return session.subspan(begin, std::min(end, session.size()) - begin);
     return prompt.subspan(begin - session.size(), end - begin);
@@ -37,8 +37,8 @@ Sequence sequence_of(const Active& active, const Session& session, std::span<con
           .is_edited = session.edited()};
 }
 
-// Returns whether the embeddings before position `end`, and the adapters there, are the same in both sequences. Precondition: the tokens
-// before `end` are the same.
+// Returns whether both sequences have the same embeddings and adapters before position `end`. Precondition: their tokens before `end` are
+// the same.
 bool have_same_contents(const Sequence& a, const Sequence& b, std::size_t end) noexcept {
   const auto active_before = [&](const Sequence& one) {
     return one.adapters.first(static_cast<std::size_t>(std::ranges::lower_bound(one.adapters, end, {}, &KvAdapter::from) - one.adapters.begin()));
@@ -50,7 +50,7 @@ bool have_same_contents(const Sequence& a, const Sequence& b, std::size_t end) n
   return std::ranges::equal(before(a), before(b));
 }
 
-// Returns whether the tokens [begin, end) are the same in both sequences.
+// Returns whether both sequences have the same tokens [begin, end).
 bool are_alike(const Sequence& a, const Sequence& b, std::size_t begin, std::size_t end) noexcept {
   while (begin < end) {
     const auto one = a.stretch(begin, end), other = b.stretch(begin, end);
@@ -68,10 +68,10 @@ Sequence sequence_of(const Active& active) {
   return {.session = {}, .prompt = active.wanted.prompt, .adapters = active.adapters.keys()};
 }
 
-// Returns whether the request `one` will compute the next page that the request `waiting` needs. `there` is how many tokens of `one` are
-// computed or in the prefix index, `known` the same number for `waiting`, and `page` the tokens of a page.
+// Returns whether the request `one` will compute the next page that the request `waiting` needs. `there`: number of tokens of `one` that
+// are computed or in the prefix index; `known`: the same number for `waiting`; `page`: tokens of a page.
 bool is_awaited(const Sequence& one, std::uint64_t there, const Sequence& waiting, std::uint64_t known, std::uint64_t page) {
-  const std::uint64_t end = known + page;  // where that next page ends
+  const std::uint64_t end = known + page;  // end of that next page
   if (one.is_edited || there >= end || one.size() < end) return false;
   return are_alike(one, waiting, known, end) && are_alike(one, waiting, 0, known) && have_same_contents(one, waiting, end);
 }
@@ -103,7 +103,7 @@ void Prefixes::look_up(std::size_t i) noexcept {
       looked_for_.insert(looked_for_.end(), sequence.prompt.begin(), sequence.prompt.end());
       tokens = looked_for_;
     }
-    // The last token is not looked up: it must be computed in any case, because its logits are wanted.
+    // The last token is not looked up, because it must be computed in any case: its logits are wanted.
     const KnownPrefix known = (*active.probe)(KvInputs(tokens, sequence.contents, sequence.adapters).first(tokens.size() - 1), sequence.computed / page);
     saved = known.tokens - std::min(known.tokens, sequence.computed);
     in_use = known.bytes_in_use;

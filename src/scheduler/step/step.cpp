@@ -1,4 +1,4 @@
-// One step of the scheduler: takes the inbox, plans, computes, delivers results.
+// One step of the scheduler: empties the inbox, plans, computes, and delivers results.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -19,7 +19,7 @@ using Lock = std::unique_lock<std::mutex>;
 namespace {
 
 constexpr double kNoWake = std::numeric_limits<double>::infinity();
-constexpr double kRetry = 0.01;  // seconds until the next step looks again, while sessions of the host have the pages that a request needs
+constexpr double kRetry = 0.01;  // seconds until the next step tries again, if sessions of the host have the pages that a request needs
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Result<bool> Scheduler::State::step() {
     Result<bool> stepped = guard([&]() -> Result<bool> { return step_alone(); });
     told = delivery_.take();
     if (!stepped) {
-      inbox.look_again();  // the step may have failed before it applied all wishes
+      inbox.look_again();  // because the step may have failed before it applied all wishes
       note_counts();
     }
     return stepped;
@@ -76,19 +76,19 @@ Result<bool> Scheduler::State::step_alone() {
   return computed || have_arrived || (!nothing && !is_stuck && !(running.empty() && waiting.empty()));
 }
 
-// Tells the inbox how many requests there are, for Scheduler::idle(). It is called even after a step that failed.
+// Stores the numbers of requests in the inbox, for Scheduler::idle(). Also called after a step that failed.
 void Scheduler::State::note_counts() noexcept {
   inbox.set_counts(requests_.waiting().size() + requests_.held_back().size(), requests_.running().size());
 }
 
-// Moves requests from the inbox to the waiting ones. A request leaves the inbox only when there is a place for it. So if there is no
-// memory, the step fails, but no request is lost.
+// Moves requests from the inbox to the waiting requests. A request leaves the inbox only after memory for it is reserved. So if memory is
+// short, the step fails, but no request is lost.
 void Scheduler::State::take_inbox() {
   requests_.close_gaps();  // a step that failed may have left gaps
   for (std::size_t arrived = inbox.begin_step(cancelling_); arrived > 0; --arrived) {
     Active& next = *inbox.first();
     requests_.waiting().make_room(1);
-    // If there is no memory, the request just reuses no pages.
+    // If memory is short, the request reuses no pages.
     (void)guard([&]() -> Status { return next.probe = prefixes_.probe_of(next), Status(); });
     accounts.tenants.with([&](Tenants& tenants) {
       next.tenant = &tenants.named(next.wanted.tenant);
@@ -114,7 +114,7 @@ void Scheduler::State::apply_wishes() {
   });
 }
 
-// Predicts in how many seconds all present requests will have been computed, and how many seconds a request's next token takes.
+// Predicts the seconds until all present requests have been computed, and the seconds until a request's next token.
 detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
   const CostModel& costs = learnt_.costs;
   detail::Inbox::Outlook expected{.wake_time = kNoWake};
@@ -130,7 +130,7 @@ detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
   const double row = costs.predict({.rows = chunk, .outputs = 1, .keys = 0}) / chunk;
   expected.wait = static_cast<double>(rows) * row;
   if (requests_.running().size() < setup.options.limits.max_running || plans.empty()) return expected;
-  // max_running requests run, so one of them must end before another can begin.
+  // max_running requests are running, so one of them must end before another can begin.
   std::uint64_t least = UINT64_MAX;
   for (const PlannedRequest& one : plans) least = std::min(least, one.remaining());
   expected.wait += static_cast<double>(least) * expected.token *

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
+#include "text/newer_characters.hpp"
 #include "text/pcre2.hpp"
 #include "text/pipeline/oniguruma.hpp"
 
@@ -29,6 +30,7 @@ std::chrono::nanoseconds patience_for(std::size_t text_bytes) noexcept {
 
 struct Regex::Code {
   Pcre2Code code;
+  bool names_newer = false;  // true: the pattern itself has newer characters, and texts are matched as they are
 };
 
 Regex::Regex() noexcept = default;
@@ -56,6 +58,8 @@ Result<Regex> Regex::compile(std::string_view pattern) {
   Regex made;
   made.text_ = pattern;
   made.code_ = std::make_unique<Code>();
+  std::string older;
+  made.code_->names_newer = with_older_characters(pattern, older) != pattern;
   constexpr std::uint32_t kOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   made.code_->code = compile_pcre2(translated, kOptions, context.get(), error);
   if (!made.code_->code) {
@@ -75,7 +79,8 @@ struct Regex::Finder::State {
   Pcre2MatchContext context;
   std::chrono::nanoseconds took{};  // how long searches took
   std::uint64_t used = 0;  // fuel that searches have used
-  std::string_view text;
+  std::string_view text;     // as PCRE2 sees it
+  std::string older;         // holds `text` if it has newer characters
   std::size_t from = 0;                            // where the next search begins
   std::size_t last_end = std::string_view::npos;  // where the last match ended
 };
@@ -97,8 +102,9 @@ Result<Regex::Finder> Regex::Finder::create(const Regex& regex) {
   return made;
 }
 
-void Regex::Finder::begin(std::string_view text) noexcept {
-  state_->text = text;
+void Regex::Finder::begin(std::string_view text) {
+  const Code* code = state_->regex->code_.get();
+  state_->text = code == nullptr || code->names_newer ? text : with_older_characters(text, state_->older);
   state_->from = 0;
   state_->last_end = std::string_view::npos;
 }

@@ -40,7 +40,7 @@ class Regex {
     ~Finder();
     // begin() begins at the start of a text, which must be valid UTF-8; next() finds its next match. A match can be empty, but not directly
     // behind another match. Errors: unsupported, the pattern takes more steps or memory on this text than tessera gives it.
-    void begin(std::string_view text) noexcept;
+    void begin(std::string_view text);
     [[nodiscard]] Result<Match> next();
 
    private:

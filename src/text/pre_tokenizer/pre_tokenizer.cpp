@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "text/newer_characters.hpp"
 #include "text/pcre2.hpp"
 
 namespace tessera::detail {
@@ -97,25 +98,29 @@ Result<PreTokenizer::Splitter> PreTokenizer::Splitter::create(const PreTokenizer
   return Splitter(owner, std::move(match));
 }
 
+Status PreTokenizer::Splitter::split(std::string_view text, const Word& word) {
+  return split_from(0, {text, with_older_characters(text, older_)}, word);
+}
+
 // Splits a piece by the pattern with this index. The resulting pieces are at once split by the next pattern, so no list of pieces is
 // needed.
-Status PreTokenizer::Splitter::split_from(std::size_t pattern, std::string_view piece, const Word& word) {
+Status PreTokenizer::Splitter::split_from(std::size_t pattern, Piece piece, const Word& word) {
   if (pattern == owner_->compiled_->patterns.size()) {
-    word(piece);
+    word(piece.text);
     return {};
   }
   const pcre2_code* code = owner_->compiled_->patterns[pattern].get();
-  const auto* subject = reinterpret_cast<PCRE2_SPTR>(piece.data());
+  const auto* subject = reinterpret_cast<PCRE2_SPTR>(piece.matched.data());
   std::size_t done = 0, from = 0;
   const auto hand_on = [&](std::size_t end) -> Status {
     if (end <= done) return {};
-    const std::string_view next = piece.substr(done, end - done);
+    const Piece next{piece.text.substr(done, end - done), piece.matched.substr(done, end - done)};
     done = end;
     return split_from(pattern + 1, next, word);
   };
-  while (from < piece.size()) {
+  while (from < piece.text.size()) {
     const auto match = [&](std::uint32_t options) {
-      return pcre2_match(code, subject, piece.size(), from, options, match_->data.get(), match_->context.get());
+      return pcre2_match(code, subject, piece.text.size(), from, options, match_->data.get(), match_->context.get());
     };
     int found = match(PCRE2_NO_UTF_CHECK);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT);
@@ -128,7 +133,7 @@ Status PreTokenizer::Splitter::split_from(std::size_t pattern, std::string_view 
     // No pattern matches the empty text. If one did, advancing by at least one byte would still end the loop.
     from = end > from ? end : from + 1;
   }
-  return hand_on(piece.size());
+  return hand_on(piece.text.size());
 }
 
 }  // namespace tessera::detail

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <tessera/core/result.hpp>
@@ -35,15 +36,20 @@ class PreTokenizer {
     ~Splitter();
     // Calls word() for each word of `text`, in order. The words together are the whole text. Precondition: `text` is valid UTF-8.
     using Word = std::function<void(std::string_view)>;
-    [[nodiscard]] Status split(std::string_view text, const Word& word) { return split_from(0, text, word); }
+    [[nodiscard]] Status split(std::string_view text, const Word& word);
 
    private:
     struct Match;
     Splitter(const PreTokenizer& owner, std::unique_ptr<Match> match) noexcept;
-    [[nodiscard]] Status split_from(std::size_t pattern, std::string_view piece, const Word& word);
+    // A part of the text, and how PCRE2 sees it (with_older_characters()).
+    struct Piece {
+      std::string_view text, matched;
+    };
+    [[nodiscard]] Status split_from(std::size_t pattern, Piece piece, const Word& word);
 
     const PreTokenizer* owner_ = nullptr;
     std::unique_ptr<Match> match_;
+    std::string older_;
   };
 
  private:

@@ -253,3 +253,14 @@ TEST_CASE("a host's stream is used and left alone", "[cuda][plan]") {
   }
   CHECK(tessera_emulator_live_count() == 0);
 }
+
+TEST_CASE("inputs of products that a folder would round are refused by name, before a device is looked for", "[cuda][plan]") {
+  const auto folder = golden_dir() / "activations" / "w8a8-token";
+  EngineOptions options = on_cuda({.tokenizer = TokenizerUse::none, .activations = Activations::as_the_model_says});
+  const auto refused = Engine::load(folder, options);
+  REQUIRE(!refused);
+  CHECK(refused.error().code() == ErrorCode::unsupported);
+  CHECK_THAT(refused.error().text(), Catch::Contains("backend cuda does not round inputs as the model says"));
+  options.activations = Activations::automatic;
+  CHECK(Engine::load(folder, options));
+}

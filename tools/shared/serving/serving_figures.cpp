@@ -16,7 +16,7 @@ double share(std::uint64_t part, std::uint64_t whole) noexcept {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Returns "12.3 ms", "4.56 s".
+// Returns the time as text: "12.3 ms", "4.56 s".
 std::string time_text(double seconds) {
   if (seconds < 1.0) return fmt::format("{:.{}f} ms", seconds * 1e3, seconds < 0.1 ? 1 : 0);
   return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 2 : seconds < 100 ? 1 : 0);

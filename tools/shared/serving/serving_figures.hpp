@@ -1,4 +1,4 @@
-// The figures of a served trace: the same for a real run (tessera-bench --trace) and for a simulated run.
+// The figures of a served trace. A real run (tessera-bench --trace) and a simulated run have the same figures.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace tessera::tool {
 
-// The times within which a request counts as served well.
+// The times within which a request must be served to count as well served.
 struct ServiceLevel {
   double ttft = 2.0;  // seconds to the first token
   double tpot = 0.2;  // seconds a token after the first, on average
@@ -27,23 +27,23 @@ struct ServingFigures {
   Histogram batch;                         // rows of a step
   std::uint64_t requests = 0, finished = 0, refused = 0, preempted = 0;
   std::uint64_t prompt_tokens = 0, output_tokens = 0, prefix_tokens = 0, recomputed_tokens = 0;
-  std::uint64_t well_served = 0;           // finished within the level
-  std::uint64_t missed = 0;                // finished after their deadline
+  std::uint64_t well_served = 0;           // requests that finished within the level
+  std::uint64_t missed = 0;                // requests that finished after their deadline
   double seconds = 0.0;                    // from the first arrival to the last token
   double prefix_ideal = 0.0;
-  std::string costs;                       // the costs that the scheduler learnt, in the form that tessera-simulate takes
+  std::string costs;                       // the costs that the scheduler learnt, in the form that tessera-simulate reads
 
-  // Counts a request that has ended. Seconds after its arrival: `waited` to its first row, `first` to its first token, `all` to its
-  // last token.
+  // Counts a request that has ended. The times are seconds since its arrival: `waited` until its first row, `first` until its first token,
+  // `all` until its last token.
   void add_finished(double waited, double first, double all, std::uint64_t tokens) noexcept;
   void merge(const ServingFigures& other) noexcept;
 
   [[nodiscard]] double tokens_per_second() const noexcept;
-  [[nodiscard]] double goodput() const noexcept;     // requests a second within the level
-  [[nodiscard]] double prefix_hit() const noexcept;  // share of the prompts' tokens
+  [[nodiscard]] double goodput() const noexcept;     // well-served requests a second
+  [[nodiscard]] double prefix_hit() const noexcept;  // share of the prompts' tokens that came from the prefix index
 };
 
-// A time of the report: its key, its title, and its histogram.
+// A time in the report: its key, its title, and its histogram.
 struct ServingTime {
   const char *key, *title;
   Histogram ServingFigures::*of;
@@ -56,7 +56,7 @@ inline constexpr std::array<ServingTime, 5> kServingTimes = {{{"ttft_ms", "to th
 
 // Returns an object with the fields that docs/howto/measure-load.md lists.
 [[nodiscard]] nlohmann::ordered_json to_json(const ServingFigures& figures);
-// Returns two tables: with a row for each run, and with a row for each time of each run.
+// Returns two tables: one with a row for each run, one with a row for each time of each run.
 [[nodiscard]] std::string to_text(std::span<const ServingFigures> all);
 
 }  // namespace tessera::tool

@@ -1,4 +1,4 @@
-// Draws the figures of served traces: the median, the 95th and the 99th percentile of each time, with the runs below each other.
+// Draws the figures of served traces: the median, the 95th and the 99th percentile of each time, one run below the other.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace tessera::tool {
 
-// Returns an SVG picture. `title` and `what`: the trace that was served, and the machine or model.
+// Returns an SVG picture. `title` names the trace, `what` the machine or the model.
 [[nodiscard]] std::string serving_svg(std::string_view title, std::string_view what, std::span<const ServingFigures> all);
 
 }  // namespace tessera::tool

@@ -1,4 +1,4 @@
-// An SVG picture: a card with texts, lines and dots, in the viewer's light or dark mode. A viewer without modes shows it light.
+// An SVG picture: a card with texts, lines and dots, in the viewer's light or dark mode (light if the viewer has no modes).
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct LogAxis {
   }
 };
 
-// Returns "0.001", "5", "20000": a number with as many digits as a power of ten of its size needs.
+// Returns the number without an exponent, with as many digits as a power of ten of its size needs: "0.001", "5", "20000".
 inline std::string plain(double value) {
   return fmt::format("{:.{}f}", value, value >= 1 ? 0 : static_cast<int>(std::lround(-std::log10(value))));
 }

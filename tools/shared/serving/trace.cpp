@@ -27,7 +27,7 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-// Returns "2023-11-16 18:15:46.6805900" in seconds since an arbitrary day, with days of 24 hours.
+// Returns a time like "2023-11-16 18:15:46.6805900" in seconds since an arbitrary day. All days have 24 hours.
 std::optional<double> seconds_of(std::string_view stamp) {
   if (stamp.size() < 19 || stamp[4] != '-' || stamp[7] != '-' || stamp[13] != ':' || stamp[16] != ':') return std::nullopt;
   const auto year = number<int>(stamp.substr(0, 4)), month = number<int>(stamp.substr(5, 2)),
@@ -112,7 +112,7 @@ Result<Trace> read_trace(const std::filesystem::path& path) {
 Trace make_trace(const MadeUpTrace& how) {
   Trace trace{.name = fmt::format("made up, {} a second", how.rate), .requests = {}};
   std::mt19937_64 random(how.seed);
-  // Not a distribution of the standard library, since these differ between libraries.
+  // Written out, because the distributions of standard libraries differ.
   const auto exponential = [&random](double mean) {
     const double uniform = (static_cast<double>(random() >> 11) + 0.5) * 0x1.0p-53;
     return -mean * std::log(uniform);

@@ -1,4 +1,4 @@
-// A trace of requests: their arrivals and lengths, and the beginnings that their prompts share.
+// A trace of requests: when they arrive, how long they are, and which beginnings their prompts share.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TraceRequest {
   std::uint32_t output = 0;           // tokens drawn, at least 1
   std::uint32_t tenant = 0;
   std::int32_t priority = 0;          // lower comes first
-  double deadline = std::numeric_limits<double>::infinity();  // of the last token, in seconds from the first request
+  double deadline = std::numeric_limits<double>::infinity();  // latest time of the last token, in seconds from the first request
   std::vector<std::uint64_t> blocks;  // a hash for each block_tokens tokens of the prompt, the last block perhaps in part; equal
                                       // beginnings have equal hashes. Empty: not known.
 };
@@ -25,13 +25,13 @@ struct TraceRequest {
 struct Trace {
   std::string name;
   std::uint32_t block_tokens = 512;
-  std::vector<TraceRequest> requests;  // by arrival
+  std::vector<TraceRequest> requests;  // sorted by arrival
 
   [[nodiscard]] double seconds() const noexcept { return requests.empty() ? 0.0 : requests.back().arrival; }
 };
 
-// Reads Azure's CSV (TIMESTAMP,ContextTokens,GeneratedTokens) or Mooncake's JSON lines (timestamp in ms, input_length,
-// output_length, hash_ids), told apart by their first byte. Errors name the line.
+// Reads Azure's CSV (TIMESTAMP,ContextTokens,GeneratedTokens) or Mooncake's JSON lines (timestamp in ms, input_length, output_length,
+// hash_ids). The first byte of the file tells which of the two. Errors name the line.
 [[nodiscard]] Result<Trace> read_trace(const std::filesystem::path& path);
 
 struct MadeUpTrace {
@@ -42,10 +42,10 @@ struct MadeUpTrace {
 };
 [[nodiscard]] Trace make_trace(const MadeUpTrace& how);
 
-// Keeps the first `most` requests (0: all), and divides all lengths by `lengths` (at least a token stays) and all times by `speed`.
+// Keeps the first `most` requests (0: all). Divides all lengths by `lengths` (but keeps at least one token) and all times by `speed`.
 void scale(Trace& trace, double lengths, double speed, std::uint64_t most);
 
-// Returns the share of the prompts' tokens that a prefix cache without bounds would save.
+// Returns the share of the prompts' tokens that an unlimited prefix cache would save.
 [[nodiscard]] double ideal_prefix_hit(const Trace& trace);
 
 }  // namespace tessera::tool

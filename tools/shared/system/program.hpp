@@ -1,5 +1,5 @@
-// The functions of the system that a program needs and that the standard library does not have. cmake/TesseraProgram.cmake builds the
-// system's folder.
+// System functions that a program needs and that the standard library does not have. cmake/TesseraProgram.cmake compiles the folder of the
+// system.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace tessera::tool {
 
-// Prepares the program's standard files and takes its arguments; the first object in main(). Texts are UTF-8 from here on, in arguments,
-// files and on the terminal.
+// Prepares the program's standard files and its arguments. It must be the first object in main(). All texts are UTF-8: arguments, files,
+// the terminal.
 //
-// POSIX: closed standard files are filled, so that a file opened later does not become one; a reader that leaves (`generate | head`) ends
-// the program quietly, also if the parent process ignores SIGPIPE. Windows: the console is set to UTF-8 and its escape sequences, and
-// gets its own settings back at the end; no line end is changed.
+// POSIX: closed standard files are opened as /dev/null, so that a file opened later does not take their place. If the reader of a pipe ends
+// (`generate | head`), the program ends quietly, even if the parent process ignores SIGPIPE. Windows: the console uses UTF-8 and escape
+// sequences until the destructor restores its settings; line ends are not changed.
 class Program {
  public:
   Program(int argc, char** argv);
@@ -30,15 +30,15 @@ class Program {
 
  private:
   std::vector<std::string> texts_;
-  std::vector<char*> values_;  // of texts_ or the system's, with nullptr at the end
+  std::vector<char*> values_;  // pointers to texts_ or to the system's arguments, with nullptr at the end
 };
 
 enum class Standard : std::uint8_t { input, output, error };
 
-// Returns whether a person is at the other end.
+// Returns whether the file is a terminal.
 [[nodiscard]] bool is_terminal(Standard file) noexcept;
 
-// Returns the path of a text in UTF-8. (libstdc++ for Windows takes each byte of a std::string for a character.)
+// Returns the path of a text in UTF-8. (libstdc++ for Windows reads each byte of a std::string as a character.)
 [[nodiscard]] inline std::filesystem::path path_of(std::string_view text) {
   return std::u8string(text.begin(), text.end());
 }
@@ -49,10 +49,10 @@ enum class Standard : std::uint8_t { input, output, error };
   return {text.begin(), text.end()};
 }
 
-// Does what std::fopen() does with a path in UTF-8.
+// Opens a file like std::fopen(), but with a path in UTF-8.
 [[nodiscard]] std::FILE* open_file(const std::string& path, const char* mode) noexcept;
 
-// Returns the present time here.
+// Returns the present local time.
 [[nodiscard]] std::tm local_time() noexcept;
 
 }  // namespace tessera::tool

@@ -5,9 +5,9 @@
 
 namespace tessera {
 
-// Each matrix W that the adapter changes becomes W + scale * B A, in the model's own number format: changes that are smaller than the
-// format's steps are lost by rounding. With DoRA the rows then get the lengths that the adapter gives. The scale that the adapter's file
-// states is a factor too.
+// Each matrix W that the adapter changes becomes W + scale * s * B A, where s is the scale that the adapter's file states. The sum is
+// rounded to the model's own number format, so changes smaller than a step of that format are lost. A DoRA adapter then also sets the
+// length of each row of the sum.
 struct MergedAdapter {
   std::filesystem::path path = {};  // a GGUF file, or a folder of PEFT (adapter_config.json, adapter_model.safetensors)
   float scale = 1.0f;

@@ -1,4 +1,4 @@
-// An InputObserver sees the inputs of a model's matrices, to make importance matrices, for example: EngineOptions::input_observer.
+// An InputObserver sees the inputs of a model's matrices, for example to make importance matrices (EngineOptions::input_observer).
 //
 //   struct Printer final : tessera::InputObserver {
 //     void see(std::string_view tensor, std::uint32_t, std::span<const float> input) noexcept override {

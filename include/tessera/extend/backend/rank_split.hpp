@@ -1,4 +1,4 @@
-// How a model is divided among ranks (EngineOptions::ranks, rank_addresses, rank_transport).
+// The ways to divide a model among ranks (EngineOptions::ranks, rank_addresses, rank_transport).
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 namespace tessera {
 
 enum class RankSplit : std::int32_t {
-  heads = 0,   // every layer: a rank has some heads and columns. All ranks compute at once, with four exchanges a layer
-  layers = 1,  // a rank has some layers, and computes while the others wait, with about one exchange a rank: for slow networks
+  heads = 0,   // each rank has some heads and columns of every layer. All ranks compute at once, with four exchanges a layer
+  layers = 1,  // each rank has some layers. One rank computes while the others wait; about one exchange a rank: for slow networks
 };
 
 [[nodiscard]] constexpr std::string_view to_string(RankSplit split) noexcept {

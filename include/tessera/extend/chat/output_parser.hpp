@@ -20,14 +20,13 @@ struct OutputDelta {
   std::string text{};          // more of the text, the reasoning or the arguments (JSON)
   std::size_t call = 0;        // call_begin to call_end: index of the call in the output, from 0
   std::string name{}, id{};    // call_begin: name and id of the call; the id may be empty
-  // call_end: true if the arguments are no JSON object, or if a piece of the call could not be read and was left out. Do not run a broken
-  // call; tell the model what it wrote.
+  // call_end: true if the arguments are not a JSON object, or if a part of the call could not be read and was left out. Do not run a broken
+  // call; send the model what it wrote.
   bool broken = false;
   bool operator==(const OutputDelta&) const = default;
 };
 
-// The way in which an output ended. whole: the model, a stop token or a stop string ended it. cut: it ended in the middle of something,
-// by max_tokens for example.
+// The way in which an output ended. whole: by the model, a stop token or a stop string. cut: in the middle, for example by max_tokens.
 enum class OutputEnd : std::int32_t { whole = 0, cut = 1 };
 
 // Bytes [begin, end) of an output, counted from its first byte.
@@ -38,7 +37,7 @@ struct OutputSpan {
 
 struct OutputParserOptions {
   bool starts_in_reasoning = false;  // the prompt ends in reasoning (OutputFormat::ends_in_reasoning())
-  std::vector<Json> tools{};  // ChatRequest::tools: a parameter whose schema allows strings alone stays text, whatever it looks like
+  std::vector<Json> tools{};  // ChatRequest::tools. A parameter whose schema allows only strings stays text, even if it looks like a number
 };
 
 // A parser for one output. Threads: one at a time.
@@ -55,21 +54,20 @@ class OutputParser {
   OutputParser& operator=(OutputParser&&) noexcept;
   ~OutputParser();
 
-  // Reads more of the output, with control tokens shown (ControlText::show), and returns the pieces that are certain now. Pass the output
-  // in pieces of any size: the texts of all deltas, put together, do not depend on where the output was cut.
+  // Reads the next piece of the output, and returns the deltas that are certain now. Control tokens must be part of `text`
+  // (ControlText::show). Pieces may have any size: the texts of all deltas, put together, do not depend on where the output was cut.
   [[nodiscard]] Result<std::vector<OutputDelta>> push(std::string_view text) noexcept;
-  // Ends the output. Bytes that were held back, because they may begin a marker or a call, become text if the output is whole, and are
-  // dropped if it was cut. A call that was begun and not ended has no call_end. docs/reference/output-parsing.md says what becomes of
-  // malformed elements.
+  // Ends the output. Held back bytes (bytes that may begin a marker or a call) become text if the output is whole, and are dropped if it
+  // was cut. A call without its end gets no call_end. docs/reference/output-parsing.md describes how malformed output is read.
   [[nodiscard]] Result<std::vector<OutputDelta>> finish(OutputEnd end = OutputEnd::whole) noexcept;
 
-  // Returns the bytes of the output, in order, that were text (no reasoning, no call, no marker) since the last take_text_spans(). With
-  // them a caller finds the tokens of the answer. Exception: around a malformed header or call a span may be off by the bytes that were
-  // left out there.
+  // Returns where the output's text is: the spans, in order, that became text (not reasoning, calls or markers) since the last
+  // take_text_spans(). A caller uses the spans to find the tokens of the answer. Exception: near a malformed header or call, a span may be
+  // off by the bytes that were left out there.
   [[nodiscard]] Result<std::vector<OutputSpan>> take_text_spans() noexcept;
 
-  // Returns everything so far as a message of the assistant. A call's arguments are an object if they are whole. Otherwise, and if they
-  // hold a number that a double cannot hold, they are a string with the text as it was written.
+  // Returns the output so far as a message of the assistant. A call's arguments are a JSON object. Exception: if they are incomplete, or
+  // contain a number that a double cannot represent, they are a string with the text as the model wrote it.
   [[nodiscard]] Result<Message> message() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// A stage of a sampler that bounds how long a model reasons: after a number of tokens of reasoning the stage writes the end of the
-// reasoning, unless the model has ended it before.
+// A sampling stage that limits how long a model reasons. After a number of reasoning tokens, the stage forces the marker that ends the
+// reasoning, unless the model has already written it.
 //
 //   auto budget = talk.reasoning_budget({.tokens = 500});   // or ReasoningBudget::create(tokenizer, format, ...)
 //   auto sampler = sampling::chain().stage(*budget).temperature(0.6f).seed(1).build();
@@ -20,22 +20,23 @@
 namespace tessera {
 
 struct ReasoningBudgetOptions {
-  std::size_t tokens = 0;            // tokens of reasoning at most, markers not counted; 0: reasoning is ended as soon as it begins
+  std::size_t tokens = 0;            // limit of reasoning tokens, without markers; 0: reasoning ends as soon as it begins
   bool starts_in_reasoning = false;  // the prompt ends in reasoning (OutputFormat::ends_in_reasoning())
-  std::string last_words{};          // text that the stage writes in front of the end: "\nTime is up.\n"
+  std::string last_words{};          // text that the stage writes before the end marker: "\nTime is up.\n"
 };
 
-// The stage. Put it first in its chain, or behind a grammar. It follows one text at a time (Sampler::begin_text()), and a copy counts for
-// itself. It counts the tokens that the sampler accepts, so Sampler::accept() must be called for each token, as generations and
-// schedulers do. When the budget is used up, it waits for the end of a character (UTF-8) before it writes the end of the reasoning. It
-// does not write the end if a stage before it, a grammar for example, forbids that.
+// The stage. Put it first in its chain, or after a grammar. A stage follows one text at a time (Sampler::begin_text()); a copy counts its
+// own tokens. The stage counts the tokens that the sampler accepts, so Sampler::accept() must be called for each token, as generations and
+// schedulers do.
+// When the budget is used up, the stage waits until a UTF-8 character is complete, then writes the end of the reasoning. Exception: if an
+// earlier stage (a grammar, for example) forbids the end, the stage does not write it.
 class ReasoningBudget {
  public:
   ReasoningBudget() noexcept = default;  // an empty handle (docs/headers.md)
   static constexpr std::string_view kName = "reasoning budget";
 
-  // Makes the stage for the reasoning of a format. Errors: unsupported, a format without reasoning; those of Tokenizer::encode() for
-  // the text of the end.
+  // Makes the stage for a format's reasoning. Errors: unsupported, the format has no reasoning; errors of Tokenizer::encode() for the text
+  // that ends the reasoning.
   [[nodiscard]] static Result<ReasoningBudget> create(const Tokenizer& tokenizer, const OutputFormat& format,
                                                       const ReasoningBudgetOptions& options) noexcept;
 
@@ -48,20 +49,20 @@ class ReasoningBudget {
 
  private:
   struct Rules;
-  // The state after some number of accepted tokens.
+  // The state after a number of accepted tokens (states_).
   struct State {
     std::size_t text = 0;     // bytes of text_
-    std::size_t scanned = 0;  // bytes of text_ in which no further marker begins
+    std::size_t scanned = 0;  // bytes at the beginning of text_ that were searched: no further marker begins there
     std::size_t tokens = 0;   // tokens of reasoning
-    std::size_t written = 0;  // tokens of the end that the stage has written
-    std::size_t region = 0;   // reasoning region of the format that is open, counted from 1; 0: none
+    std::size_t written = 0;  // tokens of the end marker that the stage has written
+    std::size_t region = 0;   // number of the open reasoning region in the format, counted from 1; 0: none is open
   };
   explicit ReasoningBudget(std::shared_ptr<const Rules> rules);
   [[nodiscard]] bool is_over() const noexcept;
   void scan();
 
   std::shared_ptr<const Rules> rules_;
-  std::string text_;           // text since the answer began; control tokens by their names
+  std::string text_;           // text since the answer began; a control token appears as its name
   std::vector<State> states_;  // [accepted + 1]
 };
 

@@ -1,5 +1,5 @@
-// Makes a grammar of an output format and a list of tools. The grammar allows outputs that call a tool in the model's own way of writing
-// calls, with arguments that the tool's schema accepts. OutputParser can read every output that the grammar allows.
+// Makes a grammar from an output format and a list of tools. The grammar allows outputs that call a tool in the form that the model writes,
+// with arguments that the tool's schema accepts. OutputParser can read every output that the grammar allows.
 //
 //   auto grammar = tool_grammar(format, request.tools, {.use = ToolUse::required});
 //   auto compiled = CompiledGrammar::create(*grammar, *tool_vocabulary(tokenizer, format));
@@ -22,50 +22,50 @@
 
 namespace tessera {
 
-// The outputs that the grammar allows. required: reasoning, if the format has it, then calls. at_once: calls; in front of them only
-// reasoning that the prompt has begun. after_text: any text, then calls. automatic: text, with or without calls. In formats whose calls
-// have no opening marker (Llama's), a call looks like text, so `automatic` does not constrain calls there.
+// The outputs that the grammar allows. required: reasoning (if the format has it), then calls. at_once: calls, after only the reasoning
+// that the prompt has begun. after_text: any text, then calls. automatic: text, with or without calls. In formats whose calls have no
+// opening marker (Llama's), a call looks like text, so `automatic` does not constrain calls.
 enum class ToolUse : std::int32_t { required = 0, at_once = 1, after_text = 2, automatic = 3 };
 
 struct ToolGrammarOptions {
   ToolUse use = ToolUse::required;
-  std::string name{};                // the only tool that may be called; empty: any tool
-  std::size_t max_calls = 0;         // 0: any number
+  std::string name{};                // the only tool that may be called; empty: all tools
+  std::size_t max_calls = 0;         // limit of calls; 0: none
   bool starts_in_reasoning = false;  // the prompt ends in reasoning (OutputFormat::ends_in_reasoning())
   JsonSchemaOptions json{.space = JsonSpace::blank, .numbers = JsonNumbers::plain};
 
-  // Returns a text that is the same for equal options, and different for different ones: a key for a cache of grammars.
+  // Returns a key for a cache of grammars. Two options have the same key exactly if they are equal.
   [[nodiscard]] std::string key() const;
 };
 
-// Returns the grammar of an output that calls tools. `tools` are ChatRequest::tools. A keyword of a schema is *held* if the grammar allows
-// only values that the keyword accepts.
-// How much is held depends on how the format writes arguments:
-//   as JSON                             The whole schema is held.
+// Returns the grammar of an output that calls tools. `tools` is ChatRequest::tools. A keyword of a schema is *enforced* (in names: held) if
+// the grammar allows only values that the keyword accepts.
+// The enforced keywords depend on how the format writes arguments:
+//   as JSON                             The whole schema is enforced.
 //   one by one, or as Python or Gemma   The arguments are the ones that `properties` names, in their order.
 //   a string between markers            The string is written as it is (without quotes and escapes) and cannot contain the format's
-//                                       markers. Its enum, const, minLength, maxLength, pattern and format are held.
-//   a string as Python or Gemma         Its enum and const are held.
-// JsonSchemaOptions::unsupported says what happens with keywords that cannot be held.
+//                                       markers. Its enum, const, minLength, maxLength, pattern and format are enforced.
+//   a string as Python or Gemma         Its enum and const are enforced.
+// JsonSchemaOptions::unsupported says what happens with keywords that the grammar cannot enforce.
 // Errors: invalid_argument, no tools; not_found, no tool of that name; unsupported, a format without calls, or a keyword that cannot be
-// held, by its path.
+// enforced (the message has its path).
 [[nodiscard]] Result<Grammar> tool_grammar(const OutputFormat& format, std::span<const Json> tools,
                                            const ToolGrammarOptions& options = {}) noexcept;
 
 struct ToolGrammar {
   Grammar grammar;
-  // A sentence for each tool whose schema is not held whole: which tool, and which part of the schema.
+  // A sentence for each tool whose schema the grammar enforces only in part: it names the tool and the part that is not enforced.
   std::vector<std::string> warnings;
 };
-// Returns the grammar of tool_grammar(). Exception: a tool whose schema cannot be held is no error and does not affect the other tools.
-// As much of its schema as possible is held, at least its name and the names of its parameters. A tool whose name the format cannot
-// write is left out.
+// Returns the grammar of tool_grammar(), but accepts tools whose schema cannot be enforced completely. The grammar then enforces as much of
+// the schema as possible, at least the tool's name and the names of its parameters. Other tools are not affected. A tool whose name the
+// format cannot write is left out.
 // Errors: invalid_argument, no tools; not_found, no tool of that name; unsupported, a format without calls, or no tool that can be called.
 [[nodiscard]] Result<ToolGrammar> held_tool_grammar(const OutputFormat& format, std::span<const Json> tools,
                                                     const ToolGrammarOptions& options = {}) noexcept;
 
-// Returns a vocabulary for the grammars of a format. In it the control tokens that the format's markers are made of have their names as
-// text, so that a grammar with markers can be followed.
+// Returns a vocabulary for the grammars of `format`. In it, each control token that occurs in the format's markers has its name as text, so
+// that a matcher can follow a marker in the grammar.
 [[nodiscard]] Result<GrammarVocabulary> tool_vocabulary(const Tokenizer& tokenizer, const OutputFormat& format) noexcept;
 
 }  // namespace tessera

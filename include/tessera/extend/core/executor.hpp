@@ -1,5 +1,5 @@
-// An Executor runs parallel work. An engine has a small thread pool of its own; a host that has a pool derives an Executor from this
-// class and passes it as EngineOptions::executor.
+// An Executor runs parallel work. By default an engine has a small thread pool of its own. A host that already has a thread pool derives a
+// class from Executor and passes it as EngineOptions::executor.
 //
 //   struct Serial final : tessera::Executor {
 //     std::size_t concurrency() const noexcept override { return 1; }
@@ -25,8 +25,8 @@ class Executor {
   virtual void parallel_for(std::size_t n, void (*task)(void* context, std::size_t index), void* context) noexcept = 0;
 };
 
-// Returns the number of threads of an engine whose EngineOptions::threads is 0: the processors in this thread's affinity mask, or the
-// quota of the process's control groups (a container's) if that is less, rounded down; at least 1.
+// Returns the number of threads of an engine whose EngineOptions::threads is 0: the number of processors in this thread's affinity mask. If
+// the CPU quota of the process's control groups (of a container) is less, returns the quota, rounded down. At least 1.
 [[nodiscard]] std::size_t usable_threads() noexcept;
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// A 128-bit hash value; tessera makes them by XXH3-128.
+// A 128-bit hash value. tessera computes hashes by XXH3-128.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Memory for large buffers: weights, KV pages, workspaces. A host may give its own Memory; small objects use the ordinary heap.
-// Memory is populated (backed by physical pages) when it is taken, so that a shortage is an error of that call and not a fault later.
+// Memory for large buffers: weights, KV pages, workspaces. A host may supply its own Memory; small objects use the ordinary heap.
+// allocate(), populate() and commit() back the memory with physical pages, so that a shortage is an error of that call and not a page fault
+// later.
 //
 //   struct Counting final : tessera::Memory {  // give it to an engine: EngineOptions::memory
 //     void* allocate(std::size_t bytes) noexcept override { return used += bytes, tessera::system_memory().allocate(bytes); }
@@ -23,36 +24,36 @@ struct Transfer {
   std::size_t bytes = 0;
 };
 
-// Derive from it to give an engine your memory (EngineOptions::memory). It must be thread-safe and outlive every engine that uses
-// it. Every function reports failure by its return value.
+// The interface of an allocator. To supply your own memory, derive a class and set EngineOptions::memory. The object must be thread-safe
+// and outlive every engine that uses it. Every function reports failure by its return value.
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  // Returns `bytes` > 0 bytes of zeroed, populated memory, whose address is a multiple of 64; nullptr if there is none.
+  // Returns `bytes` > 0 bytes of zeroed, populated memory at an address that is a multiple of 64; nullptr if there is not enough memory.
   [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* base, std::size_t bytes) noexcept = 0;
 
-  // Allocate in two steps, for blocks that take seconds to populate (weights): several threads share the work, and it can be
-  // stopped. claim() returns nullptr if the system knows that it does not have the memory. populate() is called once for each part of
-  // a claimed block of `size` bytes, with offsets that are multiples of granularity(), and returns whether there is memory. The
-  // defaults take everything at once.
+  // Allocate in two steps, for blocks that take seconds to populate (weights): several threads share the work, and it can be stopped.
+  // claim() returns nullptr if the system already knows that it has not enough memory. populate() is called once for each part of a claimed
+  // block of `size` bytes, with offsets that are multiples of granularity(); it returns false if there is not enough memory. Defaults:
+  // claim() allocates everything at once.
   [[nodiscard]] virtual void* claim(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept;
 
   // Reserve address space, and commit parts of it when they are needed (for a contiguous KV cache). Offsets and sizes are multiples of
-  // granularity(). commit() populates a range that is not committed, and fills it with zeros; or it returns false and leaves the range as
-  // it was. decommit() gives a committed range back; its content is lost. The defaults are for allocators without address space: reserve()
-  // takes everything at once, commit() cannot fail, and decommit() zeroes the range, so that the next commit() of it gives zeros.
+  // granularity(). commit() populates a range that is not committed, and fills it with zeros; on failure it returns false and leaves the
+  // range as it was. decommit() frees a committed range; its content is lost. Defaults, for allocators without address space: reserve()
+  // allocates everything at once, commit() cannot fail, and decommit() zeroes the range, so that the range is zero at its next commit().
   [[nodiscard]] virtual std::size_t granularity() const noexcept { return 64; }
   [[nodiscard]] virtual void* reserve(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool commit(void* base, std::size_t offset, std::size_t bytes) noexcept;
   virtual void decommit(void* base, std::size_t offset, std::size_t bytes) noexcept;
   virtual void unreserve(void* base, std::size_t bytes) noexcept { release(base, bytes); }
 
-  // Access memory that the processor cannot address (a device's). Its addresses are only numbers to compute with, and bytes go in and out
-  // by these calls alone. A call takes several ranges, no two of which overlap. On return the copies are done. false: the device failed,
-  // and the content of the targets is unknown. The defaults are for memory that the processor can address, and cannot fail.
+  // Access memory that the processor cannot address (a device's memory). Its addresses are only numbers to compute with; bytes are copied
+  // only by these calls. A call accepts several ranges, no two of which overlap, and returns when the copies are done. Returns false if the
+  // device failed; the content of the targets is then unknown. The defaults are for memory that the processor can address, and cannot fail.
   [[nodiscard]] virtual bool addressable() const noexcept { return true; }
   [[nodiscard]] virtual bool read(std::span<const Transfer> parts) noexcept;   // to the host
   [[nodiscard]] virtual bool write(std::span<const Transfer> parts) noexcept;  // from the host
@@ -67,9 +68,9 @@ class Memory {
 class Buffer {
  public:
   Buffer() noexcept = default;
-  // `what` names the buffer in the error. Zero bytes give an empty buffer.
+  // Allocates a buffer. `what` names the buffer in the error. Zero bytes: returns an empty buffer.
   [[nodiscard]] static Result<Buffer> allocate(Memory& memory, std::size_t bytes, const char* what) noexcept;
-  // Makes a buffer by Memory::claim(): call populate() for each part before you use it.
+  // Makes a buffer by Memory::claim(). Call populate() for each part before you use that part.
   [[nodiscard]] static Result<Buffer> claim(Memory& memory, std::size_t bytes, const char* what) noexcept;
   [[nodiscard]] bool populate(std::size_t offset, std::size_t bytes) noexcept;
   Buffer(Buffer&& other) noexcept;

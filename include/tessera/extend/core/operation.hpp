@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-// Operations of a model, facts of the machine, and what an engine does beside the model's operations.
+// Operations of a model, facts about the machine, and other work of an engine.
 enum class Operation : std::int32_t {
   // --- The machine.
   instruction_set = 0,
@@ -35,8 +35,8 @@ enum class Operation : std::int32_t {
   // --- The engine.
   rope_factors = 17,     // which of a model's two lists of rope factors the context needs
   guess_tokens = 18,     // draft heads of the model's file
-  exchange_rows = 19,    // between ranks
-  suppress_tokens = 20,  // tokens that the model's file never lets be drawn
+  exchange_rows = 19,    // exchange of rows between ranks
+  suppress_tokens = 20,  // tokens that are never drawn, because the model's file says so
   pre_tokenize = 21,     // an assumption about the tokenizer
 };
 

@@ -22,14 +22,15 @@ enum class ActivationKind : std::int32_t {
 };
 inline constexpr std::size_t kActivationKinds = 7;
 
-// Says how a router's logits become the weights of a row's experts.
+// The way in which a router's logits become the weights of a row's experts.
 enum class RoutingKind : std::int32_t {
   softmax = 0,         // softmax over all experts
-  chosen_softmax = 1,  // softmax over the experts that the row takes
+  chosen_softmax = 1,  // softmax over the experts that were chosen for the row
   sigmoid = 2,         // sigmoid of each logit
 };
 
-// The score of a group of experts, made of its experts' scores with their biases. It decides from which groups a row takes experts.
+// The score of a group of experts, computed from the scores of its experts (with their biases). A row chooses its experts from the groups
+// with the highest scores.
 enum class GroupScore : std::int32_t {
   two_best = 0,  // sum of the two highest
   best = 1,      // the highest
@@ -47,7 +48,7 @@ enum class StateGroups : std::int32_t {
   cyclic = 1,  // head h uses group h mod groups
 };
 
-// Stands in place of a rope table's index: keys and queries do not rotate.
+// The value of a rope table's index if keys and queries do not rotate.
 inline constexpr std::uint32_t kNoRope = 0xffffffff;
 
 }  // namespace tessera

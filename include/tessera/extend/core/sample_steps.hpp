@@ -1,5 +1,5 @@
-// Sampling stages as plain numbers, which samplers and backends both understand. Each step means the same as the sampling stage of
-// its name (sampling/chain.hpp).
+// Sampling stages as plain numbers, which samplers and backends both understand. Each step computes what the sampling stage of the same
+// name computes (sampling/chain.hpp).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct SampleStep {
 
 inline constexpr std::uint32_t kMaxSampleSteps = 8;
 
-// The steps in their order; the draw comes after the last. Without steps: the plain softmax.
+// The steps, in order; the draw comes after the last step. Without steps: a draw from the plain softmax.
 struct SampleSteps {
   SampleStep list[kMaxSampleSteps];
   std::uint32_t size = 0;

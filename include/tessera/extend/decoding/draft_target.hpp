@@ -1,5 +1,5 @@
-// The target of a drafter: the model and the sequence for which tokens are drafted. A drafter may let a part of the target model guess,
-// over the target's own keys and values: its draft heads, or its first layers alone.
+// The target of a drafter: the model and the sequence for which the drafter guesses tokens. A drafter may let a part of the target model
+// guess, with the target's own keys and values: the model's draft heads, or only its first layers.
 //
 //   class ByHeads final : public tessera::Drafter {
 //    public:
@@ -35,15 +35,15 @@
 
 namespace tessera {
 
-// A series of guesses of the target model, one for each further position. The series ends when a guess fails, and when another series of
-// the same target begins. Use a series only within the call of Drafter::propose() in which it began.
+// A series of guesses of the target model, one for each further position. The series ends when a guess fails, or when another series of the
+// same target begins. Use a series only during the call of Drafter::propose() that began the series.
 class TargetGuesses {
  public:
   TargetGuesses() noexcept = default;  // an empty handle (docs/headers.md)
 
-  // Computes the logits of the token behind `token`, and writes them to `logits`  [vocab]. Call it first with the last token of the
-  // history, then with each draft. Errors: invalid_argument, a token that does not follow, or a span of another size;
-  // invalid_state, there were `most` guesses, or the guesses have ended; cache_full and out_of_memory, no room for the row; cancelled.
+  // Computes the logits of the token after `token`, and writes them to `logits`  [vocab]. Call it first with the last token of the history,
+  // then with each draft. Errors: invalid_argument, `token` does not follow, or `logits` has another size; invalid_state, `most` guesses
+  // have been made, or the series has ended; cache_full and out_of_memory, there is no memory for the row; cancelled.
   Status next(Token token, std::span<float> logits, const std::stop_token& stop = {}) noexcept;
 
  private:
@@ -51,35 +51,34 @@ class TargetGuesses {
   Status guess(Token token, std::span<float> logits, const std::stop_token& stop);
 
   Session::State* session_ = nullptr;
-  std::uint64_t number_ = 0;  // this series' number. If it is not Session::State::guesses, the series has ended; 0: by an error
-  std::uint32_t layers_ = 0;  // layers that guess; 0: the draft heads
-  std::size_t most_ = 0, done_ = 0;  // guesses at most, and so far
+  std::uint64_t number_ = 0;  // number of this series; ended if Session::State::guesses has another number; 0: an error ended the series
+  std::uint32_t layers_ = 0;  // number of the model's first layers that guess; 0: the draft heads guess
+  std::size_t most_ = 0, done_ = 0;  // limit of guesses, and guesses made
   std::span<float> hidden_;   // the hidden state that the heads read next
 };
 
-// The target of one call of Drafter::propose() (DraftContext::target). The library makes a DraftTarget for each call, and it is valid until
-// the call returns. Guesses do not change the sequence: their keys and values lie behind its end, where the next step overwrites them.
+// The target of one call of Drafter::propose() (DraftContext::target). The library makes a DraftTarget for each call; it is valid until the
+// call returns. Guesses do not change the sequence: their keys and values lie after its end, where the next step overwrites them.
 class DraftTarget {
  public:
   DraftTarget() noexcept = default;  // an empty handle (docs/headers.md)
   explicit DraftTarget(Session::State& session) noexcept : session_(&session) {}
 
   [[nodiscard]] const Engine& engine() const noexcept;
-  // Returns how many tokens of the history have keys and values. The tokens behind them are pending: the next step computes them.
+  // Returns how many tokens of the history have keys and values. Later tokens are pending: the next step computes them.
   [[nodiscard]] std::size_t computed() const noexcept;
-  // Returns the hidden state behind the last computed token, as the model's draft heads read it. MTP, Medusa and EAGLE
-  // heads read it behind the final norm; an EAGLE-3 head reads a mixture of three layers' inputs  [d_model]. Empty: nothing is computed, or
-  // the engine has no draft heads (EngineOptions::mtp, EngineOptions::draft_heads).
+  // Returns the hidden state after the last computed token, as the model's draft heads read it  [d_model]: for MTP, Medusa and EAGLE heads
+  // the output of the final norm; for an EAGLE-3 head a mixture of the inputs of three layers. Empty if no token is computed, or if the
+  // engine has no draft heads (EngineOptions::mtp, EngineOptions::draft_heads).
   [[nodiscard]] std::span<const float> hidden() const noexcept;
 
-  // Begins up to `most` guesses by the model's draft heads. They begin with the hidden state hidden(), and keep their own hidden state in
-  // the span `hidden`, which must have the same size and outlive the guesses. Errors: invalid_state, the engine has no draft heads, or not
-  // exactly one token is pending behind computed tokens; invalid_argument, `hidden` has another size, or `most` is above
-  // DraftHeadSpec::most_guesses; cache_full and out_of_memory, no
-  // room for `most` rows.
+  // Begins a series of up to `most` guesses by the model's draft heads. The first guess reads hidden(). The span `hidden` holds the heads'
+  // own hidden state between guesses: it must have the size of hidden() and outlive the series. Errors: invalid_state, the engine has no
+  // draft heads, or not exactly one token is pending after computed tokens; invalid_argument, `hidden` has another size, or `most` is above
+  // DraftHeadSpec::most_guesses; cache_full and out_of_memory, there is no memory for `most` rows.
   [[nodiscard]] Result<TargetGuesses> guess_by_heads(std::size_t most, std::span<float> hidden) const noexcept;
-  // Begins guesses by the model's first `layers` layers and its output. Errors: those of check_layers(); invalid_state, no token is
-  // pending.
+  // Begins a series of guesses by the model's first `layers` layers, followed by its output matrix. Errors: those of check_layers();
+  // invalid_state, no token is pending.
   [[nodiscard]] Result<TargetGuesses> guess_by_layers(std::uint32_t layers) const noexcept;
   // Checks that the model's first `layers` layers can guess. Errors: invalid_argument, unless 1 <= `layers` < the model's layers;
   // unsupported, the model has recurrent layers.

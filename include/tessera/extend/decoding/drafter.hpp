@@ -1,7 +1,7 @@
-// A drafter guesses the tokens that come next, so that one step can compute several (SpeculateOptions). The tokens of the generation are
-// the same whatever a drafter guesses: drafts that the sampler does not draw are thrown away.
+// A drafter guesses the tokens that come next, so that one step can compute several tokens (SpeculateOptions). The generated tokens do not
+// depend on the drafter: drafts that the sampler does not draw are thrown away.
 //
-// The library has drafters (decoding/drafters.hpp). Example of your own:
+// The library has drafters of its own (decoding/drafters.hpp). An example of your own drafter:
 //
 //   class Again : public tessera::Drafter {  // guesses that the last token comes again
 //    public:
@@ -29,42 +29,42 @@
 
 namespace tessera {
 
-// Everything that a drafter may know.
+// Everything that a drafter can read when it guesses.
 struct DraftContext {
   std::span<const Token> history = {};  // tokens of the sequence, prompt included; drafts follow the last one
   std::uint64_t position = 0;           // position of the first draft, for Sampler::sample(); the next draft's is one more
-  // The request's sampler. A drafter that has logits draws from them with this sampler, and so with the same random numbers as the
-  // target's draw: the two agree more often than by chance. The drafter must roll back what the sampler accepts before it returns
-  // or throws.
+  // The request's sampler. A drafter that computes logits should draw from them with this sampler: the draft and the target's token are
+  // then drawn with the same random numbers, so the two agree more often than by chance. The drafter must roll back the tokens that the
+  // sampler accepts, before it returns or throws.
   Sampler* sampler = nullptr;
   std::stop_token stop = {};
-  DraftTarget target = {};              // the model and the sequence, for drafters that have a part of the model guess
-  std::size_t branches = 1;             // chains that a tree may have (propose_tree())
+  DraftTarget target = {};              // the model and the sequence, for drafters that let a part of the model guess
+  std::size_t branches = 1;             // limit of chains in a tree (propose_tree())
 };
 
-// The parent of a draft that follows the history's last token.
+// The value of TreeDraft::parent for a draft that directly follows the history.
 inline constexpr std::size_t kNoDraft = ~std::size_t{0};
 // A draft of a tree.
 struct TreeDraft {
   Token token = 0;
-  std::size_t parent = kNoDraft;  // index of the draft before it, or kNoDraft
+  std::size_t parent = kNoDraft;  // index of the draft before this draft, or kNoDraft
 };
 
-// The changes of a sequence since the last call.
+// The changes of a sequence since the last observe().
 struct DraftOutcome {
   std::span<const Token> history = {};
-  // Number of new tokens at the history's end. If all tokens of the history are new, this is the first call, or a stream was cut: forget
-  // what you know of the sequence.
+  // Number of new tokens at the history's end. If all tokens of the history are new, this is the first call, or a stream was cut: discard
+  // all knowledge of the sequence.
   std::size_t added = 0;
   std::size_t drafted = 0;   // drafts that were in the step
-  std::size_t accepted = 0;  // drafts that the sampler drew: the first ones of a chain, or along one path of a tree
-  // If wants_guesses(): the token that the model finds likeliest after each draft, whether the draft was right or wrong  [drafted]. If a
-  // backend draws tokens: the tokens that it drew. Empty for trees.
+  std::size_t accepted = 0;  // number of drafts that the sampler drew: the first drafts of a chain, or the drafts along one path of a tree
+  // The model's likeliest token after each draft, for right and wrong drafts  [drafted]. If a backend draws tokens: the token that it drew
+  // after each draft. Empty for trees, and if wants_guesses() returns false.
   std::span<const Token> guesses = {};
 };
 
-// Guesses the next tokens of a sequence. start() makes a drafter for each generation, which one thread uses at a time. A drafter may
-// throw: Generation::drafting() then has the error, and the generation goes on without drafts.
+// Guesses the next tokens of a sequence. start() makes a new drafter for each generation. Threads: one at a time. A drafter may throw: the
+// generation then goes on without drafts, and Generation::drafting() returns the error.
 class Drafter {
  public:
   virtual ~Drafter() = default;
@@ -72,13 +72,14 @@ class Drafter {
   // Makes a drafter for a request on this engine. An error ends the generation before it begins.
   [[nodiscard]] virtual Result<std::unique_ptr<Drafter>> start(const Engine& target) const = 0;
 
-  // Writes drafts to the beginning of `out`, the next token first, and returns their number. `out` is not empty. To draft nothing, return
-  // 0. A token that is not in the vocabulary ends the drafts.
+  // Writes drafts to the beginning of `out`, the next token first, and returns the number of drafts; 0 for none. `out` is not empty. A
+  // draft that is not in the vocabulary is ignored, with all later drafts.
   virtual Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) = 0;
 
-  // Writes a tree of drafts, and returns their number; called if the request allows trees (SpeculateOptions::branches). The tree has at
-  // most context.branches chains, which share their beginnings. Parents come before their children, and a parent's likeliest child comes
-  // before its other children; a step may use only the first drafts of the list. Default: the chain of propose().
+  // Writes a tree of drafts, and returns the number of drafts. Called instead of propose() if the request allows trees
+  // (SpeculateOptions::branches). The tree has at most context.branches chains, which share their beginnings. A parent comes before its
+  // children, and its likeliest child before its other children; a step may use only the first drafts of the list. Default: the chain of
+  // propose().
   virtual Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) {
     std::vector<Token> chain(out.size());
     Result<std::size_t> n = propose(context, chain);
@@ -86,8 +87,8 @@ class Drafter {
     return n;
   }
 
-  // Tells the drafter what has happened. Called before each propose(), and when the generation ends or its caller stops early. After a step
-  // that failed, nothing is added and nothing accepted.
+  // Tells the drafter what has happened. Called before each propose(), and at the generation's end, also if the caller stops early. If a
+  // step failed, `added` and `accepted` are 0.
   virtual void observe(const DraftOutcome&) {}
 
   // Returns whether observe() wants DraftOutcome::guesses.

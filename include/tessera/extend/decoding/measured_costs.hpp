@@ -1,4 +1,5 @@
-// Measured seconds by width. A width is the number of rows of a step, or the number of drafts that are made. Width 0 takes no time.
+// Measured seconds by width. A width is the number of rows of a step, or the number of drafts that a drafter makes. Width 0 costs 0
+// seconds.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +16,14 @@ namespace tessera {
 //   const double seconds = costs.at(4);  // 0.013
 class MeasuredCosts {
  public:
-  // Makes costs of the widths 1 to `most`. Wider widths are not learnt, and count as the widest known width. A width is known after `sure`
-  // measurements. Its cost is the shortest of the measured times, because the first run of a width often takes longer.
+  // Makes costs for widths 1 to `most`. Measurements of wider steps are ignored; at() treats such a width like the widest known width. A
+  // width is known after `sure` measurements. Its cost is then the shortest of these times, because the first run of a width often takes
+  // longer. Later times move the cost.
   explicit MeasuredCosts(std::size_t most, std::uint32_t sure = 1) : costs_(most + 1), sure_(sure) {}
 
   void observe(std::size_t width, double seconds) noexcept;
-  // Returns the seconds of a width. Between two known widths: the point on the straight line through them. Beyond the widest known width:
-  // the seconds of that width. Never returns more than a wider width took. Returns 0 if no width is known.
+  // Returns the seconds of a width. Between two known widths, interpolates linearly. Beyond the widest known width, returns the seconds of
+  // that width. Never returns more than the cost of a wider width. Returns 0 if no width is known.
   [[nodiscard]] double at(std::size_t width) const noexcept;
   [[nodiscard]] bool measured() const noexcept { return widest_ > 0; }
   [[nodiscard]] bool measured(std::size_t width) const noexcept { return width < costs_.size() && known(width); }

@@ -1,4 +1,4 @@
-// A destination for a writer's bytes: a file, a buffer, a socket, or what a host implements.
+// A destination for the bytes of a writer: a file, a buffer, a socket, or an object of the host.
 #pragma once
 
 #include <cstddef>

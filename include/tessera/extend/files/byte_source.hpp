@@ -1,4 +1,4 @@
-// A source of a model's or a saved session's bytes: a file, a buffer, or what a host implements.
+// A source for the bytes of a model or of a saved session: a file, a buffer, or an object of the host.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ class ByteSource {
   [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
   // Fills all of `out` with the bytes from `offset` on. Errors: io, a byte cannot be read or lies beyond the end.
   [[nodiscard]] virtual Status read(std::uint64_t offset, std::span<std::byte> out) noexcept = 0;
-  // Returns the name for error messages: a path, "buffer".
+  // Returns the source's name for error messages: a path, or "buffer".
   [[nodiscard]] virtual std::string name() const = 0;
 };
 
-// Opens a regular file, or a symbolic link to one. Its bytes are read with pread.
+// Opens a regular file, or a symbolic link to a regular file. read() uses pread.
 [[nodiscard]] Result<std::shared_ptr<ByteSource>> open_file(const std::filesystem::path& path) noexcept;
 
 // Makes a source that reads the caller's bytes without a copy. The caller keeps the bytes alive and unchanged.

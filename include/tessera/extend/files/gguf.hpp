@@ -1,5 +1,5 @@
-// GGUF v2 and v3, little-endian (specification: ggml/docs/gguf.md). read() checks the whole header: every count, offset and product, with
-// checked arithmetic against the file's size, before it allocates anything. Values of a file that was read are safe to use.
+// Reads GGUF v2 and v3, little-endian (specification: ggml/docs/gguf.md). Before read() allocates memory, it checks the whole header
+// against the file's size: every count, offset and product, with checked arithmetic. So values of a GgufFile are safe to use.
 #pragma once
 
 #include <array>
@@ -19,17 +19,17 @@
 
 namespace tessera {
 
-// The value types of settings are the ones of GGUF.
+// The types of values have the numbers of GGUF.
 using GgufType = ValueType;
 using GgufArray = ValueList;
 
 struct GgufEntry {
   std::string_view key;
   GgufType type;                     // ValueType::array for an array
-  GgufType element_type;             // type of an array's elements; for another value the same as `type`
-  std::uint64_t count;               // elements of an array; 1 for another value
+  GgufType element_type;             // type of an array's elements; if the value is not an array: the same as `type`
+  std::uint64_t count;               // number of elements of an array; 1 if the value is not an array
   std::uint64_t offset;              // offset of the value in the file
-  std::span<const std::byte> bytes;  // a string's text; the bytes of another value or of an array
+  std::span<const std::byte> bytes;  // the text of a string; otherwise the bytes of the value or of the array
 };
 
 using GgufTensor = TensorInfo;
@@ -47,7 +47,7 @@ class GgufFile {
 
   [[nodiscard]] std::uint32_t version() const noexcept;
   [[nodiscard]] std::uint64_t alignment() const noexcept;
-  [[nodiscard]] std::uint64_t header_bytes() const noexcept;  // bytes of the file in front of the first tensor's data
+  [[nodiscard]] std::uint64_t header_bytes() const noexcept;  // bytes of the file before the first tensor's data
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;  // bytes of memory that this object holds
   [[nodiscard]] ByteSource& source() const noexcept;
   [[nodiscard]] std::span<const GgufEntry> entries() const noexcept;    // in file order
@@ -56,19 +56,19 @@ class GgufFile {
   [[nodiscard]] const GgufEntry* find(std::string_view key) const noexcept;         // nullptr if absent
   [[nodiscard]] const GgufTensor* find_tensor(std::string_view name) const noexcept;
 
-  // Returns the file's keys under this library's names (Setting); src/files/gguf/gguf_settings.cpp lists both names. Valid as long as any
-  // copy of the handle.
+  // Returns the file's keys under this library's names (Setting); src/files/gguf/gguf_settings.cpp lists both names. The reference is valid
+  // while any copy of the handle exists.
   [[nodiscard]] const Settings& settings() const noexcept;
 
-  // Return the value of a key. unsigned_integer() reads integers of every width and sign whose value fits; number() reads f32, f64 and
-  // integers. Errors, which name the key: not_found, the key is absent; corrupt_file, another type, or a value that does not fit.
+  // Return the value of a key. unsigned_integer() accepts integers of every width and sign whose value fits; number() accepts f32, f64 and
+  // integers. Errors, whose messages name the key: not_found, the key is absent; corrupt_file, the value has another type or does not fit.
   [[nodiscard]] Result<std::uint64_t> unsigned_integer(std::string_view key) const noexcept;
   [[nodiscard]] Result<double> number(std::string_view key) const noexcept;
   [[nodiscard]] Result<bool> boolean(std::string_view key) const noexcept;
   [[nodiscard]] Result<std::string_view> string(std::string_view key) const noexcept;
   [[nodiscard]] Result<GgufArray> array(std::string_view key) const noexcept;
 
-  // Return `absent` if the key is absent. Errors: corrupt_file, as above.
+  // As above, but return `absent` if the key is absent. Errors: corrupt_file.
   [[nodiscard]] Result<std::uint64_t> unsigned_integer_or(std::string_view key, std::uint64_t absent) const noexcept;
   [[nodiscard]] Result<double> number_or(std::string_view key, double absent) const noexcept;
   [[nodiscard]] Result<bool> boolean_or(std::string_view key, bool absent) const noexcept;

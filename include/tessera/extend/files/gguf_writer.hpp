@@ -1,5 +1,5 @@
-// Writes GGUF v3: keys and descriptions of tensors, then the tensors' data in the order of the descriptions. Data is streamed, so that a
-// model larger than memory can be written.
+// Writes GGUF v3: keys and descriptions of tensors, then the tensors' data in the order of the descriptions. The data is streamed, so a
+// model may be larger than memory.
 #pragma once
 
 #include <cstddef>
@@ -32,28 +32,28 @@ class GgufWriter {
   GgufWriter& operator=(GgufWriter&&) noexcept;
   ~GgufWriter();
 
-  // Set a key's value; an earlier value is replaced.
+  // Set the value of a key, and replace an earlier value.
   Status set(std::string_view key, std::uint32_t value) noexcept;
   Status set(std::string_view key, std::uint64_t value) noexcept;
   Status set(std::string_view key, std::int32_t value) noexcept;
   Status set(std::string_view key, float value) noexcept;
-  Status set(std::string_view key, bool value) noexcept = delete;  // would become a number: use set_boolean()
+  Status set(std::string_view key, bool value) noexcept = delete;  // a bool would be converted to a number: use set_boolean()
   Status set_boolean(std::string_view key, bool value) noexcept;
   Status set_string(std::string_view key, std::string_view value) noexcept;
   Status set_array(std::string_view key, std::span<const std::string> values) noexcept;
   Status set_array(std::string_view key, std::span<const float> values) noexcept;
   Status set_array(std::string_view key, std::span<const std::int32_t> values) noexcept;
-  Status set_list(std::string_view key, const ValueList& values) noexcept;  // a list of any type, as settings have it
-  Status copy(const GgufEntry& entry) noexcept;  // sets a key as it is in another file
+  Status set_list(std::string_view key, const ValueList& values) noexcept;  // a list of any type (Settings::list())
+  Status copy(const GgufEntry& entry) noexcept;  // copies a key and its value from another file
 
-  // Describes a tensor. dims: 1 to 4, innermost first; the innermost must be whole blocks of `dtype`.
+  // Describes a tensor. dims: 1 to 4 sizes, innermost first; the innermost size must be a multiple of the block of `dtype`.
   Status add_tensor(std::string_view name, DType dtype, std::span<const std::uint64_t> dims) noexcept;
 
   // Writes keys, descriptions and data. Calls `data(name, write)` once for each tensor, in order. `data` must pass exactly the tensor's
   // bytes to `write`, in any number of pieces.
   using TensorData = std::function<Status(std::string_view name, const ByteSink& write)>;
   Status write(const ByteSink& sink, const TensorData& data) const noexcept;
-  // Writes a file: a temporary file beside `path`, which replaces `path` when everything is written.
+  // Writes to a temporary file beside `path`, and renames it to `path` when everything is written.
   Status write_file(const std::filesystem::path& path, const TensorData& data) const noexcept;
 
  private:

@@ -1,7 +1,7 @@
 // The settings of a model: facts that its file states, such as numbers of layers and heads, the tokenizer's rules, the chat template, and
-// the sampling parameters that the model's authors advise. In each kind of file the same fact has another key. This library gives every
-// fact one name (Setting). Each kind of file (GGUF, or one that a host brings) implements the class Settings, which finds a fact by that
-// name, so that all other code is the same for all kinds of files.
+// the sampling parameters that the model's authors advise. The same fact has a different key in each kind of file. This library gives every
+// fact one name (Setting). Each kind of file (GGUF, or a kind that a host adds) implements the class Settings, which finds a fact by that
+// name. All other code is the same for all kinds of files.
 // Threads: every function of Settings may be called from several at once.
 #pragma once
 
@@ -25,8 +25,8 @@ enum class Setting : std::uint16_t {
   name,                        // the model's name
   pooling,                     // how a text's embedding is made of its rows: 0 not at all, 1 mean, 2 first row, 3 last row, 4 scores
   text_tokens,                 // tokens of a text that an embedder reads; the rest of a longer text is cut off
-  query_prompt,                // a text that an embedder expects in front of a query
-  document_prompt,             // a text that an embedder expects in front of a document
+  query_prompt,                // a text that an embedder expects before a query
+  document_prompt,             // a text that an embedder expects before a document
   vocab_size,                  // rows of the embedding table
   context,                     // the longest sequence that the model was made for, in tokens
   d_model,                     // width of the residual stream
@@ -37,7 +37,7 @@ enum class Setting : std::uint16_t {
   target_width,                // draft heads: d_model of the target
   norm_before_residual,        // draft heads (EAGLE-3): true: the layer adds to the normed hidden state
   norm_before_fc,              // draft heads (EAGLE-3): only false is implemented
-  weights_of,                  // a list: for each layer the layer whose weights it uses, itself or an earlier one
+  weights_of,                  // a list: for each layer, the index of the layer whose weights it uses (its own index, or an earlier one)
   rms_norm_eps,                // epsilon, in architectures with RMS norms
   layer_norm_eps,              // epsilon, in architectures with layer norms
   embedding_scale,             // factor of the tokens' embeddings
@@ -45,8 +45,8 @@ enum class Setting : std::uint16_t {
   logit_scale,                 // factor or divisor of logits: the architecture decides which
   logit_softcap,               // c: logits x become c * tanh(x / c)
   per_layer_dim,               // width of the additional embedding that each layer has of each token
-  parallel_residual,           // true: attention and FFN of a layer read the same sum; false: the FFN reads the sum with attention's output
-  causal,                      // true: a row sees no later row; encoders alone have false
+  parallel_residual,           // true: attention and FFN of a layer read the same sum; false: the FFN's sum includes attention's output
+  causal,                      // true: a row sees no later row; only encoders have false
   n_heads,                     // number of query heads; may be a list
   n_kv_heads,                  // number of KV heads; may be a list
   key_dim,                     // width of one head's key
@@ -57,7 +57,7 @@ enum class Setting : std::uint16_t {
   score_softcap,               // c: attention scores x become c * tanh(x / c)
   window,                      // sliding window: positions that a row sees, its own included; may be a list
   window_pattern,              // N: every Nth layer has no window; a list of booleans: true for layers with a window
-  global_tokens,               // number of first positions that every row sees beside its window; may be a list
+  global_tokens,               // number of first positions that every row sees in addition to its window; may be a list
   temperature_scale,           // r: queries are multiplied by 1 + r * ln(1 + floor(position / temperature_length))
   temperature_length,          // see temperature_scale
   shared_kv_layers,            // number of last layers that read an earlier layer's keys and values
@@ -119,16 +119,16 @@ enum class Setting : std::uint16_t {
   padding_token,
   end_of_turn_token,
   end_of_message_token,
-  fill_before_token,           // fill-in-the-middle: token in front of the text before the gap
-  fill_behind_token,           // fill-in-the-middle: token in front of the text behind the gap
-  fill_middle_token,           // fill-in-the-middle: token in front of the text that fills the gap
-  add_bos,                     // true: encoding puts BOS in front
-  add_eos,                     // true: encoding puts EOS behind
-  add_space_prefix,            // true: encoding puts a space in front
+  fill_before_token,           // fill-in-the-middle: token before the text that precedes the gap
+  fill_behind_token,           // fill-in-the-middle: token before the text that follows the gap
+  fill_middle_token,           // fill-in-the-middle: token before the text that fills the gap
+  add_bos,                     // true: encoding adds BOS at the beginning
+  add_eos,                     // true: encoding adds EOS at the end
+  add_space_prefix,            // true: encoding adds a space at the beginning
   remove_extra_spaces,         // true: several spaces become one
-  end_tokens,                  // a list of ids that end a generation, beside eos_token and those that are known by their texts
-  tokenizer_json,              // the text of a tokenizer.json (Hugging Face's tokenizers); it says what the settings from tokens on say
-  sentencepiece_model,         // the bytes of a tokenizer.model (SentencePiece's ModelProto); it says what the settings from tokens on say
+  end_tokens,                  // a list of ids that end a generation, in addition to eos_token and to tokens with well-known texts
+  tokenizer_json,              // the text of a tokenizer.json (Hugging Face), in place of the settings from `tokens` on
+  sentencepiece_model,         // the bytes of a tokenizer.model (SentencePiece's ModelProto), in place of the settings from `tokens` on
   chat_template,               // a Jinja program; Settings::chat_template() finds others by their names
   sampling_temperature,        // the authors' advice: divisor of logits. tessera applies none of the advice by itself
   sampling_top_k,              // the authors' advice: candidates that top-k keeps
@@ -138,7 +138,7 @@ enum class Setting : std::uint16_t {
 };
 inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::count);
 
-// Return the name of a setting as it is written above, and the setting that has a name; nullopt if no setting has this name.
+// Return the name of a setting, spelled as in the enum, and the setting that has a name (nullopt if there is none).
 [[nodiscard]] std::string_view to_string(Setting setting) noexcept;
 [[nodiscard]] std::optional<Setting> setting_named(std::string_view name) noexcept;
 
@@ -149,7 +149,7 @@ enum class ValueType : std::uint32_t {
 
 [[nodiscard]] std::string_view to_string(ValueType type) noexcept;
 
-// A list of values of one type. It is a view of the source's memory, so that a vocabulary is not copied. Strings cannot be read by index;
+// A list of values of one type. The list views the source's memory, so that a vocabulary is not copied. Strings cannot be read by index:
 // iterate over strings().
 //
 //   auto tokens = settings.list(Setting::tokens);
@@ -157,7 +157,7 @@ enum class ValueType : std::uint32_t {
 class ValueList {
  public:
   ValueList() noexcept = default;  // an empty list
-  // Views elements that lie one behind another, little-endian. A string is its length (u64) and its text.
+  // Makes a view of `count` elements that follow each other in `bytes`, little-endian. A string is its length (u64), then its text.
   ValueList(ValueType type, std::uint64_t count, std::span<const std::byte> bytes) noexcept
       : type_(type), count_(count), bytes_(bytes) {}
   explicit ValueList(std::span<const std::int32_t> values) noexcept : ValueList(ValueType::i32, values.size(), std::as_bytes(values)) {}
@@ -168,13 +168,12 @@ class ValueList {
   [[nodiscard]] ValueType type() const noexcept { return type_; }  // type of an element
   [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }  // empty for a list of std::string
-  // Returns whether bytes() hold all size() elements and, in a list of strings, nothing behind the last string. This is a precondition of
-  // the functions below. Lists of Settings::list() have been checked.
+  // Returns whether bytes() has all size() elements and, in a list of strings, no bytes after the last string. If false, do not call the
+  // functions below. Settings::list() returns only lists for which this is true.
   [[nodiscard]] bool is_whole() const noexcept;
   [[nodiscard]] std::uint64_t text_bytes() const noexcept;  // bytes of all strings together
 
-  // integer() and number() return element i, converted; 0 if i >= size(). Preconditions: is_whole(); is_integer() for integer(),
-  // is_number() for number().
+  // Return element i, converted; 0 if i >= size(). Preconditions: is_whole(), and is_integer() for integer(), is_number() for number().
   [[nodiscard]] bool is_integer() const noexcept;
   [[nodiscard]] bool is_number() const noexcept;
   [[nodiscard]] std::int64_t integer(std::uint64_t i) const noexcept;
@@ -194,7 +193,7 @@ class ValueList {
 
    private:
     const std::byte* at_ = nullptr;      // at a string's u64 length
-    const std::string* text_ = nullptr;  // or one of several strings
+    const std::string* text_ = nullptr;  // or one element of an array of std::string
   };
   struct Strings {
     StringIterator first, last;
@@ -212,14 +211,14 @@ class ValueList {
 
 using SettingValue = std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view, ValueList>;
 
-// A key under the name that the file gives it, and its value.
+// A key of the file, under the file's own name, and its value.
 struct FileKey {
   std::string_view name;  // "general.file_type"
   SettingValue value;
 };
 
-// The settings of one model. A class for another kind of file must implement find() alone. The other virtual functions give names for error
-// messages, in the words of the file, so that users find in the file what an error names.
+// The settings of one model. To read another kind of file, implement find(); the other virtual functions have defaults. They return names
+// for error messages, in the words of the file, so that users find in their file what an error names.
 //
 //   auto layers = settings.unsigned_integer(Setting::n_layers);
 //   auto scale = settings.number_or(Setting::logit_scale, 1.0);
@@ -230,8 +229,8 @@ class Settings {
   // Returns a setting's value, or nullopt. Strings and lists view the source's memory and live as long as the source.
   [[nodiscard]] virtual std::optional<SettingValue> find(Setting setting) const noexcept = 0;
 
-  // Returns the name that the file uses for a setting ("llama.context_length"), for errors. The file need not have the setting. Default:
-  // to_string(setting).
+  // Returns the file's name of a setting ("llama.context_length"), for errors. Must also work for a setting that the file does not have.
+  // Default: to_string(setting).
   [[nodiscard]] virtual std::string called(Setting setting) const;
   // Returns the place of a setting in the file, for errors: "key llama.context_length (offset 24)".
   [[nodiscard]] virtual std::string place(Setting setting) const;
@@ -246,24 +245,24 @@ class Settings {
   // for other names.
   [[nodiscard]] virtual std::optional<std::string_view> chat_template(std::string_view name) const noexcept;
 
-  // Returns the file's key with this index, in the file's order, also if no Setting stands for the key. nullopt: the file has no further
-  // key. Default: nullopt.
+  // Returns key number `index` of the file, in the file's order, including keys that have no Setting. Returns nullopt after the last key.
+  // Default: nullopt.
   [[nodiscard]] virtual std::optional<FileKey> file_key(std::size_t index) const noexcept;
-  // Returns the value of the file's key `name` ("general.file_type"), or nullopt. Default: walks file_key().
+  // Returns the value of the file's key `name` ("general.file_type"), or nullopt. Default: searches with file_key().
   [[nodiscard]] virtual std::optional<SettingValue> find_key(std::string_view name) const noexcept;
 
   [[nodiscard]] bool has(Setting setting) const noexcept { return find(setting).has_value(); }
   [[nodiscard]] bool has_list(Setting setting) const noexcept;
 
-  // Return a setting's value. number() accepts integers too. Errors: not_found, the setting is absent; corrupt_file, it has another type,
-  // or is negative (unsigned_integer()).
+  // Return a setting's value. number() also accepts integers. Errors: not_found, the setting is absent; corrupt_file, the value has another
+  // type, or is negative (unsigned_integer()).
   [[nodiscard]] Result<std::uint64_t> unsigned_integer(Setting setting) const noexcept;
   [[nodiscard]] Result<double> number(Setting setting) const noexcept;
   [[nodiscard]] Result<bool> boolean(Setting setting) const noexcept;
   [[nodiscard]] Result<std::string_view> string(Setting setting) const noexcept;
   [[nodiscard]] Result<ValueList> list(Setting setting) const noexcept;
 
-  // Return `absent` if the setting is absent. Errors: corrupt_file as above.
+  // As above, but return `absent` if the setting is absent. Errors: corrupt_file.
   [[nodiscard]] Result<std::uint64_t> unsigned_integer_or(Setting setting, std::uint64_t absent) const noexcept;
   [[nodiscard]] Result<double> number_or(Setting setting, double absent) const noexcept;
   [[nodiscard]] Result<bool> boolean_or(Setting setting, bool absent) const noexcept;

@@ -26,14 +26,15 @@ struct Block {
 // Facts about a format, for programs that write model files.
 struct Writing {
   std::uint32_t file_type;  // general.file_type of a file whose matrices have the format: llama.cpp's number
-  DType fallback;           // format for matrices whose rows are not whole blocks; formats of plain numbers name themselves
+  DType fallback;           // format for matrices whose rows are not whole blocks; for formats of plain numbers (F16): the format itself
 };
 
 // Returns the facts about a format; nullopt if `type` is not a weight format, or is only read.
 [[nodiscard]] std::optional<Writing> writing_of(DType type) noexcept;
 
-// Encode and decode a row. Errors: invalid_argument, `values` are not whole blocks, or `blocks` has not exactly their bytes; unsupported,
-// a type that is not a weight format, or encoding to one that is only read. Threads: several at once.
+// Encode and decode a row. Errors: invalid_argument, `values` is not a whole number of blocks, or `blocks` has not exactly the bytes of
+// these blocks; unsupported, `type` is not a weight format, or is a format that the library only reads (encode_row()). Threads: several at
+// once.
 [[nodiscard]] Status encode_row(DType type, std::span<const float> values, std::span<std::byte> blocks) noexcept;
 [[nodiscard]] Status decode_row(DType type, std::span<const std::byte> blocks, std::span<float> values) noexcept;
 

@@ -1,4 +1,4 @@
-// A cache of compiled grammars: the second request with the same schema finds its grammar ready.
+// A cache of compiled grammars: a second request with the same schema does not compile it again.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ struct GrammarSource {
   enum class Kind : std::int32_t { json_schema = 0, regex = 1, ebnf = 2 };
   Kind kind;
   std::string_view text;
-  JsonSchemaOptions options = {};  // used for a json_schema
+  JsonSchemaOptions options = {};  // used only with json_schema
 
-  // Returns a text that is the same for equal sources, and different for different ones.
+  // Returns a key of the source. Two sources have the same key exactly if they are equal.
   [[nodiscard]] std::string key() const;
 };
 
-// A cache that finds compiled grammars by their source. It holds at most Options::entries grammars in at most Options::memory_bytes. When
-// it is full, it drops the grammar whose last get() is longest ago; the newest grammar always stays. A dropped grammar stays alive while
-// requests use it. Threads: several may call get() at once; two that get the same new grammar may both compile it.
+// A cache that finds compiled grammars by their source. It holds at most Options::entries grammars in at most Options::memory_bytes. A full
+// cache drops the grammar whose last get() is longest ago; the newest grammar always stays. A dropped grammar stays alive while requests
+// use it. Threads: several may call get() at once; if two need the same new grammar, both may compile it.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 //   auto cache = GrammarCache::create(*vocabulary, {.entries = 100});
@@ -45,8 +45,8 @@ class GrammarCache {
   GrammarCache& operator=(GrammarCache&&) noexcept;
   ~GrammarCache();
 
-  // Returns the compiled grammar of a source, from the cache or new. Errors: those of Grammar and CompiledGrammar::create(). An error is
-  // not kept: the next call compiles again.
+  // Returns the compiled grammar of `source`; compiles the source if the cache does not have it. Errors: those of Grammar and
+  // CompiledGrammar::create(). An error is not cached: the next call compiles again.
   [[nodiscard]] Result<CompiledGrammar> get(const GrammarSource& source) noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
 

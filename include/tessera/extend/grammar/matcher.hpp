@@ -1,5 +1,5 @@
-// A Matcher follows one text through a grammar, and says which tokens may come next. A copy is a fork: it has accepted the same tokens, and
-// the two then go on independently.
+// A Matcher follows one text through a grammar, and tells which tokens may come next. A copy is a fork: it has accepted the same tokens,
+// and both then go on independently.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace grammar {
 struct MaskCache;
 }
 
-// Follows one text token by token. After an error nothing has changed. Threads: one at a time; matchers of the same grammar may be used by
-// several threads.
+// Follows one text token by token. A function that returns an error changes nothing. Threads: one at a time for one matcher; several
+// threads may use different matchers of the same grammar.
 //
 //   auto matcher = Matcher::create(*compiled);
 //   auto sampler = sampling::chain().stage(sampling::GrammarStage{*matcher}).temperature(0.8f).seed(1).build();
@@ -32,16 +32,17 @@ class Matcher {
   Matcher() noexcept = default;  // an empty handle (docs/headers.md)
   [[nodiscard]] static Result<Matcher> create(const CompiledGrammar& grammar) noexcept;
 
-  // Returns the tokens that may come next, as bits: bit t % 64 of word t / 64 is 1 if token t may. End tokens may come exactly if the text
-  // may end here. Valid until the next call. Errors: numeric, the vocabulary has no token that could come next; over_budget.
+  // Returns the tokens that may come next, as bits: bit t % 64 of word t / 64 is 1 if token t is allowed. End tokens are allowed exactly if
+  // the text may end here. Valid until the next call. Errors: numeric, the vocabulary has no token that could come next; over_budget.
   [[nodiscard]] Result<std::span<const std::uint64_t>> mask() noexcept;
   // Adds a token to the text. Errors: invalid_argument, the token may not come next; over_budget.
   [[nodiscard]] Status accept(Token token) noexcept;
-  // Undoes the last n accept() calls. Errors: invalid_argument, fewer were accepted.
+  // Undoes the last n accept() calls. Errors: invalid_argument, fewer than n tokens were accepted.
   [[nodiscard]] Status rollback(std::size_t n) noexcept;
-  // Returns how many tokens at the beginning of `draft` the grammar allows, one after the other. The text stays as it is.
+  // Returns how many tokens at the beginning of `draft` the grammar allows one after another. Does not change the text.
   [[nodiscard]] Result<std::size_t> check(std::span<const Token> draft) noexcept;
-  // Returns the bytes that must come next, because the grammar allows nothing else; at most `limit`. They may end within a character.
+  // Returns the bytes that must come next, because the grammar allows nothing else; at most `limit` bytes. The last character may be
+  // incomplete.
   [[nodiscard]] Result<std::string> forced(std::size_t limit = 256) noexcept;
   [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty
   [[nodiscard]] Hash128 tokenizer() const noexcept;  // GrammarVocabulary::tokenizer()
@@ -60,8 +61,8 @@ class Matcher {
 
 namespace sampling {
 
-// A matcher as the first stage of a chain: chain().stage(GrammarStage{matcher}).temperature(0.8f)... It follows one text at a time: when
-// another text begins (Sampler::begin_text()), the matcher goes back to the state that it had when it was put into the chain.
+// A matcher as the first stage of a chain: chain().stage(GrammarStage{matcher}).temperature(0.8f)... A stage follows one text at a time.
+// When another text begins (Sampler::begin_text()), the matcher returns to the state in which it was put into the chain.
 struct GrammarStage {
   static constexpr std::string_view kName = "grammar";
   Matcher matcher;

@@ -1,11 +1,11 @@
-// The layout of a sequence's cache. Layers with the same window and kind are a group, and each group has its own page tables: a
-// group with a sliding window gives pages back while a group without one keeps all pages. A page holds page_tokens tokens of all
-// layers of one group, as blocks [layer][k|v][kv_head]; src/kv/block.hpp has a block's inner layout. Page i of every group holds
-// the same tokens: [i * page_tokens, (i + 1) * page_tokens).
+// The layout of a sequence's cache. Layers with the same window and kind are a group. Each group has its own page tables, because a group
+// with a sliding window frees old pages while a group without a window keeps all pages. Page i of every group holds the tokens
+// [i * page_tokens, (i + 1) * page_tokens) of all layers of the group, as blocks [layer][k|v][kv_head]. src/kv/block.hpp has a block's
+// inner layout.
 //
-// Recurrent layers have a state instead of keys and values, and each token changes the state. They are one group. Page i of this group
-// holds the states of all recurrent layers as they are after the last token so far of positions [i * page_tokens, (i + 1) * page_tokens).
-// Once all of these positions have tokens, page i no longer changes and is a *checkpoint*; before, it is the sequence's live state. Only
+// Recurrent layers are one group. They have a state instead of keys and values, and each token changes the state. Page i of this group
+// holds the states of all recurrent layers after the last computed token in positions [i * page_tokens, (i + 1) * page_tokens). While some
+// of these positions have no token, page i is the sequence's live state. Afterwards page i no longer changes and is a *checkpoint*. Only
 // some checkpoints are kept (KvCacheOptions::checkpoints, state_pages).
 //
 // A model's layer finds its keys and values by its place: a group, and an index in the group. Layers that share keys and values
@@ -33,10 +33,10 @@ inline constexpr std::uint32_t kStateTokens = 256;  // tokens between two states
 namespace kv {
 enum class KeyOrValue : std::uint8_t { key = 0, value = 1 };
 
-// Says where a layer's values are stored.
+// The place where a layer's values are stored.
 enum class Values : std::uint8_t {
   beside_keys = 0,
-  in_keys = 1,  // as the last value_dim numbers of each key: latent attention keeps one vector a token for both
+  in_keys = 1,  // the last value_dim numbers of each key are the value: latent attention stores one vector a token for both
 };
 }  // namespace kv
 
@@ -45,7 +45,7 @@ enum class Values : std::uint8_t {
 // Returns the bytes of a block: one head's keys or values of a page's tokens, with scales. 0 if a cache cannot hold the type.
 [[nodiscard]] std::uint64_t kv_block_bytes(DType type, kv::KeyOrValue part, std::uint64_t head_dim, std::uint64_t page_tokens) noexcept;
 
-// The numbers of a layer from which the bytes of a token follow.
+// The sizes of a layer, from which the bytes of a token are computed.
 struct KvLayerShape {
   std::uint32_t kv_heads = 0;
   std::uint32_t key_dim = 0;    // numbers of one head's key
@@ -53,26 +53,26 @@ struct KvLayerShape {
   std::uint64_t state_bytes = 0;  // bytes of a recurrent layer's state, which is f32; 0: the layer has keys and values
   kv::Values values = kv::Values::beside_keys;
 
-  // Returns the parts that are stored for a token and head, in their order.
+  // Returns the parts that the cache stores for each token and head, in the order in which they are stored.
   [[nodiscard]] std::span<const kv::KeyOrValue> parts() const noexcept {
     static constexpr std::array kParts = {kv::KeyOrValue::key, kv::KeyOrValue::value};
     return std::span(kParts).first(values == kv::Values::in_keys ? 1 : 2);
   }
   [[nodiscard]] std::uint32_t dim(kv::KeyOrValue part) const noexcept { return part == kv::KeyOrValue::key ? key_dim : value_dim; }
-  // Returns the dimensions of values that are stored beside keys; 0 if values lie in keys.
+  // Returns the dimensions of values that are stored beside keys; 0 if the values are part of the keys.
   [[nodiscard]] std::uint32_t own_value_dim() const noexcept { return values == kv::Values::in_keys ? 0 : value_dim; }
 
   bool operator==(const KvLayerShape&) const noexcept = default;
 };
 
-// The needs of a model's layer, from which make_kv_layout() makes a layout.
+// A layer's requirements, from which make_kv_layout() makes a layout.
 struct KvLayerNeeds {
   static constexpr std::uint32_t kOwn = ~std::uint32_t{0};
 
   KvLayerShape shape;
   std::uint64_t window = 0;     // keys that a token sees, its own included; 0: all
-  DType dtype = DType::automatic;  // automatic: the layout's
-  std::uint32_t shares = kOwn;  // an earlier layer whose keys and values this one reads, of equal shape, window and type
+  DType dtype = DType::automatic;  // type of keys and values; automatic: the layout's type
+  std::uint32_t shares = kOwn;  // an earlier layer of equal shape, window and type, whose keys and values this layer reads
 };
 
 // The byte offsets of one layer's blocks inside a page.
@@ -89,12 +89,12 @@ struct KvLayerLayout {
 // The content of a group's pages.
 enum class KvGroupKind : std::uint8_t {
   keys_values = 0,  // a key and a value of each head and token
-  recurrent = 1,    // the state of recurrent layers behind a page's last token
+  recurrent = 1,    // the states of recurrent layers after a page's last token
 };
 
 struct KvGroup {
   std::vector<KvLayerLayout> layers;
-  std::uint64_t window = 0;      // position p sees keys p - window + 1 .. p; 0: all
+  std::uint64_t window = 0;      // position p sees keys p - window + 1 .. p; 0: all keys
   std::uint64_t page_bytes = 0;
   KvGroupKind kind = KvGroupKind::keys_values;
 
@@ -110,22 +110,22 @@ struct KvPlace {
 };
 
 struct KvLayout {
-  DType dtype = DType::f32;  // type of layers without a type of their own; layer() has each layer's type
+  DType dtype = DType::f32;  // type of layers that set none of their own; layer() has each layer's type
   std::uint32_t page_tokens = 0;
   std::vector<KvGroup> groups;
-  std::vector<KvPlace> layers;  // [layer of the model]: the place of its keys and values
+  std::vector<KvPlace> layers;  // [layer of the model]: place of the layer's keys and values
   std::uint32_t state_pages = 0;  // pages between two states that other sequences may find
 
   [[nodiscard]] const KvLayerLayout& layer(std::size_t layer) const noexcept {
     return groups[layers[layer].group].layers[layers[layer].layer];
   }
   [[nodiscard]] const KvGroup& group_of(std::size_t layer) const noexcept { return groups[layers[layer].group]; }
-  // Returns the first layer from `from` on that has this place. There must be one.
+  // Returns the first layer from `from` on that has this place. Precondition: such a layer exists.
   [[nodiscard]] std::size_t first_layer_at(const KvPlace& place, std::size_t from = 0) const noexcept {
     while (layers[from] != place) ++from;
     return from;
   }
-  // Returns whether no layer in [from, layer) has the same place as `layer`. With this test a loop over layers visits each place once.
+  // Returns whether no layer in [from, layer) has the same place as `layer`. A loop over layers uses this to visit each place once.
   [[nodiscard]] bool is_first_at_its_place(std::size_t layer, std::size_t from = 0) const noexcept {
     return first_layer_at(layers[layer], from) == layer;
   }
@@ -144,13 +144,13 @@ struct KvLayout {
     return bytes;
   }
   [[nodiscard]] bool has_state() const noexcept { return state_group() < groups.size(); }
-  // Returns the index of the recurrent layers' group; groups.size() without recurrent layers.
+  // Returns the index of the recurrent layers' group; groups.size() if the model has no recurrent layers.
   [[nodiscard]] std::size_t state_group() const noexcept {
     std::size_t group = 0;
     while (group < groups.size() && !groups[group].is_recurrent()) ++group;
     return group;
   }
-  // Returns how many pages of a group `tokens` tokens take.
+  // Returns the number of pages that `tokens` tokens need in a group.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept {
     return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0);
   }
@@ -160,7 +160,7 @@ struct KvLayout {
 // Returns whether the layers of two layouts of one model have the same types.
 [[nodiscard]] bool has_same_types(const KvLayout& a, const KvLayout& b) noexcept;
 
-// Makes a layout. Groups stand in the order of their first layers. Errors:
+// Makes a layout. Groups are in the order of their first layers. Errors:
 //   unsupported       a dtype that the cache cannot hold, or not with values in keys; a head of more than kMaxHeadDim numbers; more
 //                     than 65,535 layers
 //   invalid_argument  a page_tokens that is not 16, 32 or 64; a head of 0 numbers; values in keys that do not fit; a layer with both

@@ -1,5 +1,5 @@
-// Addresses of keys and values. This is the only address arithmetic of the KV cache: all code that writes or reads K and V calls
-// it, on every backend, paged or contiguous.
+// Addresses of keys and values. The KV cache has no other address arithmetic: all code that writes or reads keys and values uses these
+// functions, on every backend, for paged and contiguous caches.
 //
 //   const KvView view = session.kv().view();
 //   const std::byte* keys = view.k_block(layer, kv_head, view.page_of(position));  // a block of page_tokens keys
@@ -13,10 +13,10 @@
 
 namespace tessera {
 
-// The addresses of one layer of one sequence. A loop over many tokens of a layer should call KvView::layer() once, in front of the loop.
+// The addresses of one layer of one sequence. A loop over many tokens of a layer should call KvView::layer() once, before the loop.
 struct KvLayerView {
   const KvLayerLayout* layout = nullptr;
-  std::byte* const* pages = nullptr;  // pages of the layer's group: see KvView
+  std::byte* const* pages = nullptr;  // pages of the layer's group, as in KvView::pages
   DType dtype = DType::f32;
   std::uint32_t page_tokens = 0;
 
@@ -32,22 +32,22 @@ struct KvLayerView {
   }
 };
 
-// The addresses to which a step's rows write states of recurrent layers. Rows write there and not over the sequence's own states, so
-// that a step that fails leaves the sequence as it was. KvCache::commit() makes the written states the sequence's own.
+// The addresses to which a step's rows write states of recurrent layers. Rows do not overwrite the sequence's own states, so that a step
+// that fails leaves the sequence as it was. KvCache::commit() makes the written states the sequence's own.
 struct KvStateTargets {
   std::uint64_t length = 0;      // tokens of the sequence before the step
-  std::uint64_t first_page = 0;  // the page of the step's first row
-  std::uint64_t exact_from = ~std::uint64_t{0};  // rows from this position on are drafts: the state behind each is kept
-  // [page - first_page]: address of the state behind the page's last row that is no draft; nullptr: this state is not kept
+  std::uint64_t first_page = 0;  // index of the page of the step's first row
+  std::uint64_t exact_from = ~std::uint64_t{0};  // rows from this position on are drafts; the state after each draft is kept
+  // [page - first_page]: address of the state after the page's last row that is not a draft; nullptr: this state is not kept
   std::vector<std::byte*> pages;
-  std::vector<std::byte*> drafts;  // [position - exact_from]: address of the state behind the draft at this position
+  std::vector<std::byte*> drafts;  // [position - exact_from]: address of the state after the draft at this position
 };
 
 // One sequence's pages, for code that can address their memory (KvCache::memory()). Valid until the KvCache is next changed.
 struct KvView {
   const KvLayout* layout = nullptr;
-  // [group][page]. Page i holds positions [i * page_tokens, (i + 1) * page_tokens). nullptr: the page was given back because the
-  // group's window has passed it; in the recurrent layers' group: no state is kept there.
+  // [group][page]. Page i holds positions [i * page_tokens, (i + 1) * page_tokens). nullptr: the page was freed because the group's window
+  // has passed it; in the recurrent layers' group: no state is kept there.
   std::byte* const* const* pages = nullptr;
   const KvStateTargets* targets = nullptr;  // set by KvCache::reserve() in layouts with states
 
@@ -71,9 +71,9 @@ struct KvView {
     return this->layer(layer).v_block(kv_head, page);
   }
 
-  // Returns the address to which a recurrent layer writes its state behind the row at `position`. Consecutive rows may have the
-  // same address: the later state then replaces the earlier one. A step's last row, and each row behind which a state is kept,
-  // has an address that no later row has.
+  // Returns the address to which a recurrent layer writes its state after the row at `position`. Consecutive rows may have the same
+  // address: the later state then replaces the earlier state. Exception: no later row has the address of the step's last row, or of a row
+  // whose state is kept.
   [[nodiscard]] std::byte* state_after(std::size_t layer, std::uint64_t position) const noexcept {
     const std::uint64_t offset = layout->layer(layer).state_offset;
     if (position >= targets->exact_from) return targets->drafts[position - targets->exact_from] + offset;
@@ -81,14 +81,14 @@ struct KvView {
     std::byte* const own = ends_page ? targets->pages[position / layout->page_tokens - targets->first_page] : nullptr;
     return (own != nullptr ? own : targets->pages.back()) + offset;
   }
-  // Returns the address of the state before the row at `position`, written by this step or an earlier one. nullptr: the sequence
-  // begins here, with a state of zeros.
+  // Returns the address of the state before the row at `position`, which this step or an earlier step has written. nullptr: the sequence
+  // begins at this row, with a state of zeros.
   [[nodiscard]] const std::byte* state_before(std::size_t layer, std::uint64_t position) const noexcept {
     if (position == 0) return nullptr;
     if (targets != nullptr && position > targets->length) return state_after(layer, position - 1);
     return kept_state(layer, position);
   }
-  // Returns the state behind the sequence's first `tokens` tokens. `tokens` must be one of KvCache::states().
+  // Returns the address of the state after the sequence's first `tokens` tokens. Precondition: KvCache::states() contains `tokens`.
   [[nodiscard]] std::byte* kept_state(std::size_t layer, std::uint64_t tokens) const noexcept {
     return pages[layout->layers[layer].group][(tokens - 1) / layout->page_tokens] + layout->layer(layer).state_offset;
   }

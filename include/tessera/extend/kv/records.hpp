@@ -1,5 +1,5 @@
-// Reads and writes keys and values one token at a time, whatever the layout: for files, checksums, comparisons and conversions. The view
-// must hold the positions, in memory that the processor can address (layer_on_host.hpp brings them there).
+// Reads and writes keys and values one token at a time, in every layout: for files, checksums, comparisons and conversions. Precondition:
+// the view has the positions, in memory that the processor can address (layer_on_host.hpp copies them there if needed).
 //
 //   std::vector<float> key(kv::dim_of(*view.layout, {.layer = 0}));
 //   kv::decode(view, {.layer = 0, .part = kv::KeyOrValue::key, .head = 0}, position, key.data());
@@ -12,7 +12,7 @@
 
 namespace tessera::kv {
 
-// One head's keys or values in one layer. Values that lie in keys (kv::Values::in_keys) have no part of their own.
+// One head's keys or values in one layer. Values that are part of the keys (kv::Values::in_keys) have no HeadPart of their own.
 struct HeadPart {
   std::size_t layer = 0;
   KeyOrValue part = KeyOrValue::key;
@@ -21,14 +21,14 @@ struct HeadPart {
 
 // Returns the layer's key_dim or value_dim.
 [[nodiscard]] std::uint32_t dim_of(const KvLayout& layout, const HeadPart& of) noexcept;
-// Returns the bytes of one record: one token's key or value of the head.
+// Returns the bytes of one record. A record is one token's key or value of the head.
 [[nodiscard]] std::uint64_t record_bytes(const KvLayout& layout, const HeadPart& of) noexcept;
 
 // Copy the records of positions [first, last) out of the cache and into it. Records lie one after another  [last - first][record_bytes].
 void read_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, std::byte* out) noexcept;
 void write_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last,
                    const std::byte* records) noexcept;
-// Convert the elements of one position's record to f32 and back  [dim].
+// Convert the elements of the record at `position` to f32 and back  [dim].
 void decode(const KvView& kv, const HeadPart& of, std::uint64_t position, float* out) noexcept;
 void encode(const KvView& kv, const HeadPart& of, std::uint64_t position, const float* values) noexcept;
 

@@ -1,5 +1,5 @@
-// A ModelSpec describes a model without its weights: all numbers and kinds of operations that a forward pass needs. They come from the
-// file's settings and from the library's description of the architecture.
+// A ModelSpec describes a model without its weights: all numbers and kinds of operations that a forward pass needs. The library makes it
+// from the file's settings and from its own description of the architecture.
 #pragma once
 
 #include <array>
@@ -16,22 +16,23 @@ enum class Ffn : std::int32_t {
   gated = 0,  // down(act(gate(x)) * up(x))
   plain = 1,  // down(act(up(x)))
   experts = 2,  // the weighted sum of a few gated FFNs, which a router chooses for each token
-  none = 3,     // the layer is its mixer alone
-  dense_and_experts = 4,  // a gated FFN for all tokens and experts beside it, each between norms of its own
-  plain_experts = 5,      // as `experts`, with plain FFNs
+  none = 3,     // no FFN: the layer is only its mixer
+  dense_and_experts = 4,  // a gated FFN for all tokens and, beside it, experts; each of the two has its own norms
+  plain_experts = 5,      // like `experts`, but with plain FFNs
 };
-// The part of a layer in which a row sees other rows of its sequence. All mixers but attention keep a state of fixed size instead of
+// The part of a layer in which a row sees other rows of its sequence. All mixers except attention keep a state of fixed size instead of
 // keys and values.
 enum class Mixer : std::int32_t {
   attention = 0,
-  none = 1,               // the layer is its FFN alone
+  none = 1,               // no mixer: the layer is only its FFN
   delta_net = 2,          // gated delta rule (Yang et al. 2024)
   short_convolution = 3,  // LFM2's (Liquid AI 2025): a gated convolution of a few tokens
   mamba2 = 4,             // a selective state space (Dao and Gu 2024)
 };
-// A gate that multiplies attention's output before the output projection. sigmoid: the sigmoid of a linear projection of the layer's input.
+// A gate that multiplies attention's output before the output projection. sigmoid: the gate is the sigmoid of a linear projection of the
+// layer's input.
 enum class OutputGate : std::int32_t { none = 0, sigmoid = 1 };
-// yes: the weights of a token's experts are divided by their sum.
+// Says whether the weights of a token's experts are divided by their sum.
 enum class Renormalise : std::int32_t { no = 0, yes = 1 };
 enum class Wiring : std::int32_t {
   sequential = 0,  // x += attention(norm(x)); x += ffn(norm(x))
@@ -47,45 +48,45 @@ enum class Sight : std::int32_t {
   back = 0,        // a row sees no later row of its sequence: decoders
   both_sides = 1,  // a row sees all rows of its text (in layers with a window, all within the window): encoders
 };
-// The way in which the vectors of a text's rows become the text's vector (Reimers and Gurevych 2019).
+// The way in which a text's vector is computed from the vectors of its rows (Reimers and Gurevych 2019).
 enum class Pooling : std::int32_t {
-  automatic = 0,  // in options: the model's own
+  automatic = 0,  // only in options: the model's own way
   none = 1,       // a vector for each row
   mean = 2,       // the mean of the rows
   cls = 3,        // the first row
   last = 4,       // the last row
-  rank = 5,       // scores of a pair of texts, which the model's head computes from the first row
+  rank = 5,       // scores of a pair of texts, which the model's ranking head computes from the first row
 };
 
 // The kind of a model's draft heads.
 enum class DraftHeadKind : std::int32_t {
   none = 0,
-  // Multi-token prediction (DeepSeek-AI 2024): a layer that reads the hidden state behind a token and the next token, and guesses the token
-  // after that.
+  // Multi-token prediction (DeepSeek-AI 2024): a layer that reads the hidden state after a token and the next token, and guesses the token
+  // after the next.
   mtp = 1,
   medusa = 2,  // Cai et al. 2024: several heads, each of which guesses one further token from the same hidden state
   eagle = 3,   // Li et al. 2024 (EAGLE-1 and EAGLE-2): a layer like MTP's, which guesses the target's next hidden state
   eagle3 = 4,  // Li et al. 2025: a layer that reads the hidden states of three layers of the target, and has an output matrix of its own
 };
-// The sum to which a draft head's layer adds its outputs: the hidden state itself, or the hidden state behind its norm.
+// The sum to which a draft head's layer adds its outputs: the hidden state before its norm (plain) or after it (normed).
 enum class HeadResidual : std::int32_t { plain = 0, normed = 1 };
-// load: the file's MTP heads, which guess further tokens, are loaded with the model.
+// Says whether the file's MTP heads, which guess further tokens, are loaded with the model.
 enum class MtpHeads : std::int32_t { leave_out = 0, load = 1 };
 
-// LongRoPE (Ding et al. 2024): the model has two lists of factors that divide the frequencies, one for contexts up to the one of the
-// original training, one for longer contexts. This says which list is used.
+// The list of LongRoPE factors that a model uses (Ding et al. 2024). The model has two lists of factors that divide the frequencies: one
+// for contexts up to the original training's context, and one for longer contexts.
 enum class LongRope : std::int32_t { none = 0, short_context = 1, long_context = 2 };
 
-// The elements over which one norm of queries or keys runs.
+// The elements that one norm of queries or keys covers.
 enum class HeadNorms : std::int32_t {
   each = 0,      // one head
   together = 1,  // all heads of a token
 };
 enum class HeadNormPlace : std::int32_t { before_rope = 0, behind_rope = 1 };
-// Sink logits: one learned logit for each head. It takes part in each softmax over keys but has no value, so that a head need not attend to
-// any key.
+// Sink logits: one learned logit for each head. A sink logit takes part in each softmax over keys, but has no value: the head need not
+// attend to any key.
 enum class Sinks : std::int32_t { none = 0, one_a_head = 1 };
-// The norm of each head's values. It has no weight.
+// Says whether each head's values are normed. This norm has no weight.
 enum class ValueNorm : std::int32_t { none = 0, unweighted = 1 };
 // The value of LayerSpec::keys_of for a layer that has keys and values of its own.
 inline constexpr std::uint32_t kOwnKeys = ~std::uint32_t{0};
@@ -93,16 +94,16 @@ inline constexpr std::uint32_t kOwnKeys = ~std::uint32_t{0};
 // The value of LayerSpec::ahead for a layer that sees all later keys.
 inline constexpr std::uint32_t kAllAhead = ~std::uint32_t{0};
 
-// The numbers of a rotation by position (RoPE; Su et al. 2021). A model may have several, and each layer uses one of them or none.
+// The parameters of a rotation by position (RoPE; Su et al. 2021). A model may have several ropes; each layer uses one rope or none.
 struct RopeSpec {
   RopePairs pairs = RopePairs::interleaved;
-  std::uint32_t dim = 0;       // elements of a head that rotate, from its first one on
+  std::uint32_t dim = 0;       // elements of a head that rotate, beginning with the first
   double theta = 10000.0;      // frequency base
   double linear_factor = 1.0;  // divisor of positions (linear scaling)
-  // YaRN (Peng et al. 2023): pairs up to `first_slowed` keep their frequency, pairs from `all_slowed` on have it divided by
-  // linear_factor, and between them the change is linear. Default: all pairs are divided.
+  // YaRN (Peng et al. 2023): pairs up to `first_slowed` keep their frequency. Pairs from `all_slowed` on have their frequency divided by
+  // linear_factor. Between the two, the change is linear. Default: the frequencies of all pairs are divided.
   double first_slowed = -1.0, all_slowed = 0.0;
-  LongRope factors = LongRope::none;  // the list of factors by which frequencies are divided too
+  LongRope factors = LongRope::none;  // the list of factors that divide the frequencies too
   float magnitude = 1.0f;  // factor of rotated elements
 };
 
@@ -116,22 +117,22 @@ struct LayerSpec {
   std::uint32_t key_dim = 0;     // elements of one query head or key head
   std::uint32_t value_dim = 0;   // elements of one value head
   std::uint32_t rope = kNoRope;  // index into ModelSpec::ropes
-  std::uint32_t window = 0;      // sliding window: position p sees keys p - window + 1 .. p; 0: all
-  std::uint32_t ahead = 0;       // keys behind p that it sees too, up to the end of its text; kAllAhead: all of them
-  std::uint32_t globals = 0;     // first keys that every position sees beside its window (Longformer; Beltagy et al. 2020)
+  std::uint32_t window = 0;      // sliding window: position p sees keys p - window + 1 .. p; 0: all keys
+  std::uint32_t ahead = 0;       // keys after p that p sees too, up to the end of its text; kAllAhead: all of them
+  std::uint32_t globals = 0;     // first keys that every position sees in addition to its window (Longformer; Beltagy et al. 2020)
   float scale = 0.0f;            // factor of attention scores, usually 1 / sqrt(key_dim)
   float score_softcap = 0.0f;    // scaled scores s become softcap * tanh(s / softcap); 0: no softcap
   Sinks sinks = Sinks::none;
-  HeadNorms head_norms = HeadNorms::each;  // in layers whose queries and keys are normed
+  HeadNorms head_norms = HeadNorms::each;  // used in layers whose queries and keys are normed
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   ValueNorm value_norm = ValueNorm::none;
-  std::uint32_t keys_of = kOwnKeys;  // an earlier layer, whose keys and values this one reads instead of its own
+  std::uint32_t keys_of = kOwnKeys;  // an earlier layer whose keys and values this layer reads instead of its own
   OutputGate output_gate = OutputGate::none;
 
-  // Set only for latent attention (DeepSeek-AI 2024). There is one KV head. Its key is the turned key (the part that rope rotates), followed by
-  // the latent; its value is the latent. So key_dim is the width of both parts, and value_dim the width of the latent. Each query head
-  // has two matrices: one brings the plain part of its query (which is not rotated) to the latent's width; the other makes the head's
-  // value of attention's output.
+  // Set only for latent attention (DeepSeek-AI 2024), which has one KV head. The head's key is the turned key (rotated by rope) followed by
+  // the latent, and its value is the latent. So key_dim is the width of both parts together, and value_dim the width of the latent. Each
+  // query head has two matrices. The first brings the plain part of the query (not rotated) to the latent's width; the second makes the
+  // head's value from attention's output.
   std::uint32_t plain_dim = 0;       // elements of a head's query that do not rotate; 0: attention is not latent
   std::uint32_t head_value_dim = 0;  // elements of a head's value
   std::uint32_t query_rank = 0;      // width between the two products that make queries (low rank); 0: one product makes queries
@@ -148,18 +149,18 @@ struct LayerSpec {
 
   // Set only in layers with experts.
   std::uint32_t n_experts = 0, n_used = 0;  // experts, and experts that a token is sent to
-  std::uint32_t n_groups = 1, n_used_groups = 1;  // groups of neighbouring experts, and groups that a token takes experts from
+  std::uint32_t n_groups = 1, n_used_groups = 1;  // groups of neighbouring experts, and groups from which a token's experts are chosen
   GroupScore group_score = GroupScore::two_best;
   RoutingKind routing = RoutingKind::softmax;
   Renormalise renormalise = Renormalise::no;
   float expert_scale = 1.0f;    // factor of the experts' weights
-  std::uint32_t shared_dim = 0;  // inner width of the expert that all tokens take (dense_and_experts: of the dense FFN); 0: none
-  std::uint32_t expert_width = 0;  // width of the experts' inputs and outputs, if matrices lead from d_model to it and back; 0: d_model
+  std::uint32_t shared_dim = 0;  // inner width of the expert that all tokens use (dense_and_experts: of the dense FFN); 0: none
+  std::uint32_t expert_width = 0;  // width of the experts' inputs and outputs, if matrices convert from d_model and back; 0: d_model
 
   float residual_scale = 1.0f;  // factor of the outputs that attention and the FFN add to the residual stream
 
-  // Distance to the earlier layer whose weights this one uses too (ALBERT; Lan et al. 2020): layer i has the weights of layer i - weights_back.
-  // The earlier layer has weights of its own. Keys and values are never shared this way. 0: the layer shares no weights.
+  // Distance to the earlier layer whose weights this layer also uses (ALBERT; Lan et al. 2020): layer i uses the weights of layer
+  // i - weights_back, which has weights of its own. Keys and values are never shared this way. 0: the layer has its own weights.
   std::uint32_t weights_back = 0;
 
   [[nodiscard]] bool is_recurrent() const noexcept { return mixer >= Mixer::delta_net; }
@@ -169,17 +170,17 @@ struct LayerSpec {
   }
 };
 
-// The draft heads: layers behind a model's last layer that guess the tokens after the next one.
+// The draft heads: layers after a model's last layer that guess the tokens after the next token.
 struct DraftHeadSpec {
   DraftHeadKind kind = DraftHeadKind::none;
-  // The heads' own layers, numbered behind the model's. A layer with attention keeps keys and values, as layers of the model do. Medusa:
-  // the residual blocks of all heads, which have neither mixer nor FFN; a head without blocks has one layer.
+  // The heads' own layers. Their numbers follow those of the model's layers. A layer with attention has keys and values in the cache, like
+  // the model's layers. Medusa: the residual blocks of all heads, which have no mixer and no FFN; a head without blocks has one layer.
   std::vector<LayerSpec> layers;
-  std::uint32_t most_guesses = 0;     // guesses that can follow each other; 0: any number
+  std::uint32_t most_guesses = 0;     // limit of consecutive guesses; 0: none
   float norm_eps = 0.0f;              // EAGLE: epsilon of the heads' norms
   HeadResidual residual = HeadResidual::plain;  // EAGLE-3
-  std::array<std::uint32_t, 3> features = {};   // EAGLE-3: layers of the model whose inputs the head reads; n_layers: the last one's output
-  std::uint32_t vocab_size = 0;       // EAGLE-3: tokens that the head can guess; 0: all of the model's
+  std::array<std::uint32_t, 3> features = {};   // EAGLE-3: model layers whose inputs the head reads; n_layers: the last layer's output
+  std::uint32_t vocab_size = 0;       // EAGLE-3: number of tokens that the head can guess; 0: the whole vocabulary
 };
 
 struct ModelSpec {
@@ -194,27 +195,28 @@ struct ModelSpec {
   Wiring wiring = Wiring::sequential;
   Positions positions = Positions::rope;
   Sight sight = Sight::back;
-  Pooling pooling = Pooling::mean;  // of texts: Engine::embed()
-  bool has_logits = true;        // false: the model gives embeddings and no logits
+  Pooling pooling = Pooling::mean;  // pooling of texts (Engine::embed())
+  bool has_logits = true;        // false: the model computes embeddings and no logits
   std::uint32_t n_segments = 0;  // kinds of segments, each with an embedding that its tokens get (BERT's token types); 0: none
   // Widths of the two products between the final norm and a row's embedding, in models that have them (EmbeddingGemma). 0: no products.
   std::uint32_t embedding_inner = 0, embedding_dim = 0;
-  // The head that ranks pairs of texts or classifies texts (Pooling::rank): out(norm(act(in(x)))). 0 scores: no head.
+  // The head that ranks pairs of texts or classifies texts (Pooling::rank): out(norm(act(in(x)))). n_scores 0: the model has no such head.
   std::uint32_t n_scores = 0;    // outputs of the head
   ActivationKind head_activation = ActivationKind::tanh;
   float embedding_scale = 1.0f;  // factor of the tokens' embeddings
   float logit_scale = 1.0f;
   float logit_softcap = 0.0f;    // logits x become softcap * tanh(x / softcap); 0: none
-  // Queries are multiplied by 1 + rate * ln(1 + floor(position / length)). A rate of 0: they are not.
+  // Temperature by position: queries are multiplied by 1 + rate * ln(1 + floor(position / length)). A rate of 0: no multiplication.
   double temperature_rate = 0.0;
   std::uint32_t temperature_length = 0;
 
-  // Elements of the vector that each layer gets for each token. It is made of the token's embedding for that layer and of the token's
-  // ordinary embedding. 0: layers get no vectors.
+  // Elements of the additional vector that each layer receives for each token. The vector is computed from the token's embedding for that
+  // layer and the token's ordinary embedding. 0: layers receive none.
   std::uint32_t per_layer_dim = 0;
 
-  // Layers of the file that are not loaded: layers behind the last one, which guess further tokens. With EngineOptions::mtp the first
-  // of these layers is loaded, as the one layer of draft_heads. (EngineOptions::draft_heads takes draft_heads from another file.)
+  // Number of layers in the file that are not loaded: layers after the last one, which guess further tokens. With EngineOptions::mtp the
+  // first of these layers is loaded, as the only layer of draft_heads. (With EngineOptions::draft_heads, draft_heads comes from another
+  // file.)
   std::uint32_t n_left_out = 0;
 
   std::vector<RopeSpec> ropes;  // LayerSpec::rope is an index into it
@@ -222,14 +224,14 @@ struct ModelSpec {
   DraftHeadSpec draft_heads;
 
   [[nodiscard]] std::uint32_t n_layers() const noexcept { return static_cast<std::uint32_t>(layers.size()); }
-  // Returns the number of layers, those of draft heads included.
+  // Returns the number of layers, including the layers of draft heads.
   [[nodiscard]] std::uint32_t n_layers_with_heads() const noexcept {
     return static_cast<std::uint32_t>(layers.size() + draft_heads.layers.size());
   }
   // Returns the width of embeddings (Want::embedding).
   [[nodiscard]] std::uint32_t embedding_width() const noexcept { return embedding_dim != 0 ? embedding_dim : d_model; }
   [[nodiscard]] bool has_draft_heads() const noexcept { return draft_heads.kind != DraftHeadKind::none; }
-  // Returns layer i. Numbers behind the last layer are layers of draft heads.
+  // Returns layer i. An i after the model's last layer is a layer of the draft heads.
   [[nodiscard]] const LayerSpec& layer(std::uint32_t i) const noexcept {
     return i < n_layers() ? layers[i] : draft_heads.layers[i - n_layers()];
   }

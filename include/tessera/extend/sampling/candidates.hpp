@@ -1,9 +1,9 @@
-// The candidates (tokens that may still be drawn), and the changes that a stage can make to them. At first they are in the order of token
-// ids, and removing some keeps the order; sort_best() brings the best ones to the front. Both orders are the same on every machine. "Best"
-// is the highest logit; of equal logits the lowest token id.
+// The candidates (tokens that may still be drawn), and the changes that a stage can make to them. At first the candidates are in the order
+// of token ids, and removing candidates keeps the order; sort_best() moves the best to the front. Both orders are the same on every
+// machine. The *best* candidate has the highest logit; of equal logits, the lowest token id.
 //
 // Candidates are stored as columns (all tokens, all logits, all weights), so that loops over a vocabulary are loops over plain floats. A
-// `Candidate` is one row of them.
+// `Candidate` is one row of these columns.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ namespace tessera::sampling {
 struct Candidate {
   Token token;
   float logit;
-  float probability;  // set by the last softmax(), even if logits have changed since; 0 before the first
+  float probability;  // probability after the last softmax(), even if logits have changed since; 0 before the first softmax()
 };
 
-// The candidates of one draw. A stage gets them, and changes them:
+// The candidates of one draw. A stage receives and changes them:
 //
 //   auto stage = [](sampling::Candidates& candidates, const sampling::Context&) { candidates.keep_best(40); };
 //   auto sampler = sampling::chain().stage(stage).seed(1).build();
 class Candidates {
  public:
-  // Memory that is taken once for a vocabulary, and lent to every draw.
+  // Memory for all candidates of a vocabulary. It is allocated once and used by every draw.
   struct Workspace {
     std::span<Token> tokens;           // [vocabulary]
     std::span<float> logits;           // [vocabulary]
@@ -36,7 +36,7 @@ class Candidates {
     std::span<std::uint32_t> counts;   // [vocabulary], all zero between stages
   };
 
-  // Makes candidates of the first `size` of workspace.tokens and workspace.logits.
+  // Makes candidates from the first `size` elements of workspace.tokens and workspace.logits.
   Candidates(const Workspace& workspace, std::size_t size) noexcept : workspace_(workspace), size_(size), rows_(size) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -60,11 +60,12 @@ class Candidates {
     return sum_ > 0.0 ? static_cast<float>(static_cast<double>(workspace_.weights[i]) / sum_) : 0.0f;
   }
 
-  // Returns the rows, to iterate over: for (const Candidate candidate : candidates.view()).
+  // Returns the rows as a range: for (const Candidate candidate : candidates.view()).
   class View;
   [[nodiscard]] View view() const noexcept;
 
-  // Returns the logits, to change them. A logit of -inf removes the candidate from the draw; candidates of +inf are equally likely.
+  // Returns the logits, which the caller may change. A logit of -inf removes its candidate from the draw; candidates with +inf are equally
+  // likely.
   [[nodiscard]] std::span<float> change_logits() noexcept {
     settle();
     weighed_ = false;
@@ -80,7 +81,7 @@ class Candidates {
   // Sets each logit to (logit - shift) / divisor. Precondition: divisor > 0.
   void divide_logits(float shift, float divisor) noexcept;
 
-  // Keeps the first n candidates of the present order.
+  // Keeps the first n candidates in the present order.
   void keep(std::size_t n) noexcept {
     settle();
     if (n >= size_) return;
@@ -94,18 +95,19 @@ class Candidates {
   // Keeps the candidates whose logit is at least `threshold` or NaN, in the present order.
   void keep_from(double threshold) noexcept;
 
-  // Keeps the smallest set of best candidates whose probabilities reach p, but at least min_keep and at least one, in the present order.
-  // Precondition: softmax() was called. Time: linear, apart from a small part that is sorted.
+  // Keeps the smallest set of best candidates whose probabilities sum to at least p, but at least min_keep candidates and at least one.
+  // Keeps the present order. Precondition: softmax() was called. Time: linear, except for a small part that is sorted.
   void keep_mass(double p, std::size_t min_keep) noexcept;
 
-  // Brings the n best candidates to the front, best first; the rest follows in its old order. Time: O(size + n log n).
+  // Moves the n best candidates to the front, best first; the others follow in their old order. Time: O(size + n log n).
   void sort_best(std::size_t n) noexcept;
 
-  // Sets each probability to exp(logit) / sum of exp(logit), summed in double, as four running sums over the present order. Returns false
-  // if that is not a number: no candidate, all -inf, or a NaN. The probabilities are then 0.
+  // Sets each probability to exp(logit) / sum of exp(logit). The sum is computed in double, as four running sums over the present order.
+  // Returns false, and sets the probabilities to 0, if the result is not a number: there is no candidate, all logits are -inf, or a logit
+  // is NaN.
   bool softmax() noexcept;
 
-  // Removes the candidates for which condition(candidate) holds; the rest keeps its order.
+  // Removes the candidates for which condition(candidate) returns true; the others keep their order.
   template <class Condition>
   void remove_if(Condition&& condition) {
     settle();
@@ -117,21 +119,22 @@ class Candidates {
     weighed_ = false;
   }
 
-  // Returns scratch memory for stages, one cell for each token id. A stage that writes a cell sets it back to 0.
+  // Returns scratch memory for stages: one cell for each token id, which is 0. A stage that writes to a cell sets the cell back to 0 before
+  // it returns.
   [[nodiscard]] std::span<std::uint32_t> counts() noexcept { return workspace_.counts; }
 
-  // Returns the token that a sampler draws after the last stage: the first candidate at which the running sum of probabilities passes
-  // uniform * their sum. Preconditions: softmax() has succeeded; uniform is in [0, 1).
+  // Draws a token after the last stage: returns the first candidate at which the running sum of probabilities exceeds uniform * (sum of all
+  // probabilities). Preconditions: softmax() has succeeded; uniform is in [0, 1).
   [[nodiscard]] Token draw(double uniform) const noexcept;
 
-  // Returns a number n: only the first n rows of the workspace may have other tokens than at the beginning. The sampler sets only these
-  // tokens again before the next draw.
+  // Returns n such that rows n and later of the workspace still have their original tokens. Before the next draw, the sampler restores only
+  // the first n tokens.
   [[nodiscard]] std::size_t rows_moved() const noexcept { return rows_moved_; }
 
  private:
   struct Edge {
     std::uint64_t threshold;  // key() of the last candidate that is kept
-    bool certain;             // true: each sum differed from the target by more than `doubt`, so rounding cannot have moved the edge
+    bool certain;             // true: each sum differed from the target by more than `doubt`, so rounding cannot have changed the result
   };
 
   [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept;
@@ -146,8 +149,8 @@ class Candidates {
   template <class Mass>
   Edge find_edge(double target, double doubt, const Mass& mass) noexcept;
 
-  // Removes the rows that keep_mass() has left in place. keep_mass() only gives these rows a weight of 0, because often only the draw
-  // follows, for which no row needs to move. Every function that looks at rows calls settle() first.
+  // Removes the rows that keep_mass() did not move away. keep_mass() only sets the weights of removed rows to 0, because often the draw
+  // follows directly and no row needs to move. Every function that reads rows calls settle() first.
   void settle() const noexcept {
     if (put_off_) remove_now();
   }
@@ -157,7 +160,7 @@ class Candidates {
     workspace_.logits[to] = workspace_.logits[from];
     workspace_.weights[to] = workspace_.weights[from];
   }
-  // Sets the size after rows were moved to the front. The row behind them may have been written too.
+  // Sets the size after the kept rows were moved to the front. The row after them may have been overwritten too.
   void shrink(std::size_t kept) noexcept {
     if (kept < size_ && kept >= rows_moved_) rows_moved_ = kept + 1;
     size_ = rows_ = kept;
@@ -165,15 +168,15 @@ class Candidates {
 
   Workspace workspace_;
   std::size_t size_;
-  mutable std::size_t rows_;           // number of rows: size_, or more while a removal is put off
+  mutable std::size_t rows_;           // number of rows: size_, or more while a removal is postponed
   mutable std::size_t rows_moved_ = 0;
-  mutable bool put_off_ = false;       // true: rows whose key is below put_off_threshold_ are no candidates any more
+  mutable bool put_off_ = false;       // true: rows whose key is below put_off_threshold_ are no longer candidates
   std::uint64_t put_off_threshold_ = 0;
-  // Sum of the weights at the last softmax(); 0 before the first. While a removal is put off its last bits may differ (sum_loose_).
+  // Sum of the weights at the last softmax(); 0 before the first. While a removal is postponed, its last bits may differ (sum_loose_).
   mutable double sum_ = 0.0;
   mutable bool sum_loose_ = false;
-  bool weighed_ = false;  // true: weights are exp(logit - the best logit) of the candidates as they are
-  bool by_token_ = true;  // true: the order is by token id
+  bool weighed_ = false;  // true: the weights are exp(logit - best logit) of the present candidates
+  bool by_token_ = true;  // true: the candidates are in the order of token ids
 };
 
 class Candidates::View {

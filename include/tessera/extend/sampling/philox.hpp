@@ -22,8 +22,8 @@ using PhiloxKey = std::array<std::uint32_t, 2>;
   return counter;
 }
 
-// Returns a random number, uniform in [0, 1), a multiple of 2^-53. Equal arguments give the same number. purpose: tells apart the numbers
-// that are drawn at one position; stream: tells apart sequences with the same seed.
+// Returns a random number, uniform in [0, 1), a multiple of 2^-53. Equal arguments return the same number. purpose: distinguishes the
+// numbers that are drawn at one position. stream: distinguishes sequences with the same seed.
 [[nodiscard]] constexpr double philox_uniform(std::uint64_t seed, std::uint64_t position, std::uint32_t purpose,
                                               std::uint32_t stream) noexcept {
   const PhiloxCounter out =

@@ -1,4 +1,4 @@
-// A sampler in numbers: everything but the logits that a backend needs to draw the same tokens.
+// A sampler as numbers: everything except the logits that a backend needs to draw the same tokens as the sampler.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tessera::sampling {
 
-// The recipe of a sampler: Sampler::recipe() makes it.
+// The recipe of a sampler. Sampler::recipe() returns it.
 //
 //   if (auto recipe = sampler.recipe()) std::printf("%f\n", recipe->uniform(position));
 struct Recipe {
@@ -16,7 +16,7 @@ struct Recipe {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
 
-  // Returns the random number that decides the draw at `position`: the one that Sampler::sample() takes (stage 0, number 0).
+  // Returns the random number that decides the draw at `position`: the number that Sampler::sample() uses (stage 0, number 0).
   [[nodiscard]] double uniform(std::uint64_t position) const noexcept {
     return philox_uniform(seed, position, 0, stream);
   }

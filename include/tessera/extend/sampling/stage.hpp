@@ -1,6 +1,6 @@
-// One stage of a sampler: a pure function of (candidates, history, position, seed). It only transforms: the draw comes after the last
-// stage. A stage is any copyable object that can be called as stage(candidates, context) and returns nothing or a Status.
-// docs/contributing/add-a-sampler.md shows more.
+// One stage of a sampler: a pure function of (candidates, history, position, seed). A stage only changes the candidates; the draw comes
+// after the last stage. A stage is any copyable object that can be called as stage(candidates, context) and returns nothing or a Status.
+// docs/contributing/add-a-sampler.md has more examples.
 //
 //   struct NoRepeat {                                             // forbids the last token
 //     void operator()(sampling::Candidates& candidates, const sampling::Context& context) const {
@@ -31,61 +31,62 @@
 
 namespace tessera::sampling {
 
-// Everything that a stage may know besides the candidates.
+// Everything that a stage can read besides the candidates.
 struct Context {
-  std::span<const Token> history;  // the tokens before the one being drawn, prompt included, oldest first
+  std::span<const Token> history;  // tokens before the token that is being drawn, prompt included, oldest first
   std::uint64_t position = 0;      // position of the token being drawn
   std::uint64_t seed = 0;
-  std::uint32_t stream = 0;        // number that tells apart sequences with the same seed
-  std::uint32_t stage = 0;         // index of this stage in its chain, from 1; 0 stands for the final draw
-  std::size_t before_answer = 0;   // tokens of the history that stand in front of the answer (Sampler::begin_answer())
+  std::uint32_t stream = 0;        // distinguishes sequences with the same seed
+  std::uint32_t stage = 0;         // index of this stage in its chain, from 1; 0 means the final draw
+  std::size_t before_answer = 0;   // number of tokens of the history before the answer (Sampler::begin_answer())
 
-  // Returns the tokens of the history that have been drawn: the answer as far as it goes.
+  // Returns the tokens of the answer that have been drawn so far.
   [[nodiscard]] std::span<const Token> answer() const noexcept {
     return history.subspan(before_answer < history.size() ? before_answer : history.size());
   }
 
-  // Returns the stage's n-th random number at this position (n < 65536), uniform in [0, 1), a multiple of 2^-53. Depends on (seed, stream,
-  // stage, position, n) alone: nothing is counted, so replaying and rolling back need no state.
+  // Returns the stage's n-th random number at this position (n < 65536), uniform in [0, 1), a multiple of 2^-53. The number depends only on
+  // (seed, stream, stage, position, n). No counter is kept, so replaying and rolling back need no state.
   [[nodiscard]] double uniform(std::uint32_t n = 0) const noexcept {
     return philox_uniform(seed, position, (stage << 16) | (n & 0xffffu), stream);
   }
 };
 
-// A stage as a virtual interface. StageOf makes a Stage of any StageFunction.
+// The virtual interface of a stage. StageOf makes a Stage from any StageFunction.
 class Stage {
  public:
   virtual ~Stage() = default;
 
-  // Transforms the candidates. May throw: the draw then fails with callback_failed, and the sampler stays usable.
+  // Changes the candidates. May throw: the draw then fails with callback_failed, and the sampler stays usable.
   virtual Status apply(Candidates& candidates, const Context& context) = 0;
 
-  // Tells the stage which token the text goes on with (drawn or forced). Stages that remember need this. `probability`: the token's
-  // probability in the final distribution; 0 if it is not known (the token was forced, or could not have been drawn). rollback(n) undoes
-  // the last n accept() calls.
+  // Tells the stage the text's next token (drawn or forced). Only stages with a memory of the text need this. `probability`: the token's
+  // probability in the final distribution; 0 if it is not known, because the token was forced or could not have been drawn. rollback(n)
+  // undoes the last n accept() calls.
   virtual Status accept(Token, float /*probability*/) { return {}; }
   virtual void rollback(std::size_t) noexcept {}
-  // Returns whether accept() does anything. If no stage of a chain remembers, the sampler does not look up the token's probability.
+  // Returns whether accept() does anything. If it does nothing in all stages of a chain, the sampler does not look up the token's
+  // probability.
   [[nodiscard]] virtual bool remembers() const noexcept { return true; }
 
-  // Returns a copy. Without memory it returns nullptr or throws.
+  // Returns a copy. If there is no memory, returns nullptr or throws.
   [[nodiscard]] virtual std::unique_ptr<Stage> clone() const = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept { return "custom stage"; }
 
-  // Returns the bytes with which the text must go on whatever the logits are, as far as the stage knows them (a grammar does). They are
-  // drafts for forced_drafter() and have no other effect.
+  // Returns the bytes that must come next in the text whatever the logits are, as far as the stage (a grammar, for example) knows them.
+  // forced_drafter() uses the bytes as drafts; they have no other effect.
   virtual Result<std::string> forced() { return std::string(); }
 
-  // Returns whether the stage follows one text from its first token on, as a grammar does. When another text begins,
-  // Sampler::begin_text() takes the stage back to its beginning.
+  // Returns whether the stage follows one text from the first token on, as a grammar does. When another text begins, Sampler::begin_text()
+  // resets the stage to its beginning.
   [[nodiscard]] virtual bool follows_text() const noexcept { return false; }
-  // Returns whether the text that the stage follows is whole, so that nothing can follow it.
+  // Returns whether the text that the stage follows is complete, so that no token can follow.
   [[nodiscard]] virtual bool text_ended() const noexcept { return false; }
-  // Returns the fingerprint (Tokenizer::fingerprint()) of the tokenizer whose tokens the stage was made for; zero: it serves all
-  // tokenizers.
+  // Returns the fingerprint (Tokenizer::fingerprint()) of the tokenizer whose tokens the stage was made for. Zero: the stage works with
+  // every tokenizer.
   [[nodiscard]] virtual Hash128 tokenizer() const noexcept { return {}; }
 
-  // Returns a description of apply() in numbers, with which a backend may do the same instead (Sampler::recipe()); nullopt: there is none.
+  // Returns apply() as numbers, from which a backend can compute the same instead (Sampler::recipe()). nullopt: apply() has no such form.
   [[nodiscard]] virtual std::optional<SampleStep> step() const noexcept { return std::nullopt; }
 };
 
@@ -94,9 +95,9 @@ concept StageFunction =
     std::copy_constructible<T> && (std::is_invocable_r_v<Status, T&, Candidates&, const Context&> ||
                                    std::is_void_v<std::invoke_result_t<T&, Candidates&, const Context&>>);
 
-// Makes a Stage of a lambda or an object. Uses these members of T, if it has them: `Status check() const` (are the options valid?),
-// `accept(Token, float)` (void or Status) with `rollback(std::size_t)`, `Result<std::string> forced()`, `SampleStep step() const`,
-// `bool text_ended() const` (then it follows_text()), `Hash128 tokenizer() const`, and a static kName.
+// Makes a Stage from a lambda or an object. Uses the following members if T has them: `Status check() const` (checks the options),
+// `accept(Token, float)` (returns void or Status) with `rollback(std::size_t)`, `Result<std::string> forced()`, `SampleStep step() const`,
+// `bool text_ended() const` (follows_text() is then true), `Hash128 tokenizer() const`, and a static kName.
 template <StageFunction T>
 class StageOf final : public Stage {
  public:

@@ -1,4 +1,4 @@
-// Predicts how long a step takes, learning while steps run. A step's time is a sum of costs that are not negative:
+// Predicts how long a step takes, and learns while steps run. A step's time is a sum of costs that are not negative:
 //
 //   seconds = fixed + output * outputs + few_rows * min(rows, 16) + many_rows * max(rows - 16, 0) + key * keys
 //
@@ -6,8 +6,8 @@
 // 16 rows, reading the weights takes most of the time; beyond 16 rows, the arithmetic does. The costs are fitted by least squares of the
 // relative error; older steps count less.
 //
-// This sum is too coarse to decide whether a draft pays, because that depends on the time of a few more rows, and other kernels run for
-// other numbers of rows. So the times of drawing steps (steps in which every row draws a token) are also kept by number of rows: drawing(),
+// This sum is too coarse to decide whether a draft pays: that depends on the time of a few more rows, and other kernels run for other
+// numbers of rows. So the times of drawing steps (steps in which every row draws a token) are also stored by number of rows: drawing(),
 // more().
 //
 //   tessera::CostModel model;
@@ -27,14 +27,14 @@ namespace tessera {
 // The work of a step.
 struct StepLoad {
   std::uint32_t rows = 0;
-  std::uint32_t outputs = 0;  // rows whose logits or token are wanted
+  std::uint32_t outputs = 0;  // number of rows whose logits or token are needed
   std::uint64_t keys = 0;     // keys that the rows see, summed over the rows
 };
 
 class CostModel {
  public:
   // Seconds of a step, an output, one of the first 16 rows, a further row, and a key. The defaults are a guess for a model that was not
-  // measured; observe() improves the guess.
+  // measured; observe() improves it.
   struct Costs {
     double fixed = 2e-3, output = 1e-4, few_rows = 1e-4, many_rows = 2e-3, key = 1e-8;
   };
@@ -42,18 +42,19 @@ class CostModel {
   explicit CostModel(const Costs& guess);
 
   [[nodiscard]] double predict(const StepLoad& load) const noexcept;
-  // Returns the measured seconds of a step of this load. nullopt: not every row of the step draws a token, or no step with this number of
-  // rows has been measured.
+  // Returns the measured seconds of a step of this load. Returns nullopt if a row of the step draws no token, or if no step with this
+  // number of rows has been measured.
   [[nodiscard]] std::optional<double> drawing(const StepLoad& load) const noexcept;
-  // Returns the seconds by which a step `after` takes longer than a step `before`. Uses measured times if every row draws in both steps and
-  // steps of before.rows rows were measured. Rows beyond the widest measured step then count as free, so that wider steps are tried.
+  // Returns by how many seconds a step `after` takes longer than a step `before`. Uses measured times if every row draws in both steps and
+  // steps of before.rows rows were measured. Rows beyond the widest measured step then cost nothing, so that wider steps are tried.
   [[nodiscard]] double more(const StepLoad& before, const StepLoad& after) const noexcept;
   // Learns that a step of this load took `seconds`. Ignores times that are not positive and finite.
   void observe(const StepLoad& load, double seconds) noexcept;
 
   [[nodiscard]] Costs costs() const noexcept;
   [[nodiscard]] std::uint64_t observed() const noexcept { return observed_; }
-  // Returns the mean of |predicted - measured| / measured over the newest steps, each predicted before it was learnt from.
+  // Returns the mean of |predicted - measured| / measured over the newest steps. Each prediction was made before the model learned from the
+  // step.
   [[nodiscard]] double mean_error() const noexcept { return mean_error_; }
 
  private:

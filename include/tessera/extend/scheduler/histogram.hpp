@@ -15,7 +15,8 @@ namespace tessera {
 
 class Histogram {
  public:
-  // Counts `value` `times` times. Ignores a value that is not finite. A value outside of all buckets counts in the nearest one.
+  // Counts `value` `times` times. Ignores a value that is not finite. A value outside the range of the buckets is counted in the nearest
+  // bucket.
   void add(double value, std::uint64_t times = 1) noexcept;
   void merge(const Histogram& other) noexcept;
 
@@ -23,9 +24,10 @@ class Histogram {
   [[nodiscard]] double sum() const noexcept { return sum_; }
   [[nodiscard]] double mean() const noexcept { return count_ == 0 ? 0.0 : sum_ / static_cast<double>(count_); }
   [[nodiscard]] double max() const noexcept { return max_; }
-  // Returns the value that a share `p` of all values does not exceed (0.99: 99 of 100 values); 0 if there are no values. p: 0 to 1.
+  // Returns the value that a share `p` of all values does not exceed (p = 0.99: 99 of 100 values); 0 if there are no values. p: 0 to 1.
   [[nodiscard]] double percentile(double p) const noexcept;
-  // Returns how many values are at most `value`, which should be a bucket's border: for metrics with cumulative buckets (Prometheus).
+  // Returns how many values are at most `value`, for metrics with cumulative buckets (Prometheus). `value` should be the border of a
+  // bucket.
   [[nodiscard]] std::uint64_t at_most(double value) const noexcept;
 
  private:

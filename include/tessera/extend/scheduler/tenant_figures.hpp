@@ -1,4 +1,4 @@
-// The service of a scheduler's tenants (users), for fair_by_tenant(): how much a token counts, and how much a tenant has been served.
+// Prices of tokens, and the service that each tenant (user) of a scheduler has received, for fair_by_tenant().
 #pragma once
 
 #include <cstdint>

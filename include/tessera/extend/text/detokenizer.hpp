@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-// A stream of text. Small and copyable: a copy is a fork of the stream. The results of push() and then finish(), put together, are what
-// Tokenizer::decode() returns for all tokens.
+// A stream of text. Small and copyable: a copy is a fork of the stream. The results of all push() calls and finish(), put together, are the
+// text that Tokenizer::decode() returns for all tokens.
 //
 //   Detokenizer stream(engine.tokenizer());
 //   for (const Token token : tokens) std::fputs(stream.push(token)->c_str(), stdout);
@@ -22,9 +22,9 @@ class Detokenizer {
   Detokenizer() noexcept;  // has an empty Tokenizer: push() returns its error
   explicit Detokenizer(Tokenizer tokenizer, DecodeOptions options = {}) noexcept;
 
-  // Returns the text that is certain now: whole characters, possibly none. Bytes that can still become a character are held back. Bytes
-  // that cannot become one are U+FFFD, once for each maximal part of a sequence (Unicode 15, section 3.9). Errors: invalid_argument, a
-  // token that is not in the vocabulary; out_of_memory. After an error nothing has changed.
+  // Adds a token, and returns the text that is certain now: whole characters, possibly none. Bytes that can still become a character are
+  // held back. Bytes that cannot become a character become U+FFFD, once for each maximal part of a sequence (Unicode 15, section 3.9).
+  // Errors: invalid_argument, the token is not in the vocabulary; out_of_memory. After an error nothing has changed.
   [[nodiscard]] Result<std::string> push(Token token) noexcept;
 
   // Ends the stream: returns U+FFFD if a character is incomplete. Afterwards a new stream may begin.
@@ -36,8 +36,8 @@ class Detokenizer {
   Tokenizer tokenizer_;
   DecodeOptions options_;
   bool at_start_;
-  bool holds_space_ = false;        // true: a space that stands only between two tokens, so it comes with the next one
-  std::uint8_t to_strip_ = 0;       // how many characters at the text's beginning may still be dropped
+  bool holds_space_ = false;        // true: a space is held back that is shown only between two tokens, so it comes with the next token
+  std::uint8_t to_strip_ = 0;       // number of characters at the text's beginning that may still be dropped
   std::uint8_t held_size_ = 0;
   std::array<char, 3> held_{};
 };

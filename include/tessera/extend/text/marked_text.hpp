@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-// A stretch goes from one of the `open` markers to the first of the `close` markers behind it, markers included. Without a close marker it
-// goes to the text's end.
+// A stretch from one of the `open` markers to the first `close` marker after it, including both markers. Without a close marker, the
+// stretch ends with the text.
 struct MarkedText {
   std::vector<std::string> open{}, close{};
 };

@@ -14,7 +14,7 @@ namespace tessera {
 
 struct AdapterListing {
   struct Tensor {
-    std::string name;                 // as the file has it
+    std::string name;                 // name in the file
     std::string type;                 // "BF16"
     std::vector<std::uint64_t> dims;  // outermost first
     std::uint64_t bytes;
@@ -22,18 +22,19 @@ struct AdapterListing {
   std::string_view kind;              // "GGUF" or "PEFT"
   std::string name, base;             // may be empty
   std::string architecture;           // the base model's; empty if the file does not say
-  double alpha = 0.0;                 // 0: the file gives none
+  double alpha = 0.0;                 // 0: the file has none
   bool is_rank_stabilised = false;    // rsLoRA
   bool has_lengths = false;           // DoRA
-  std::vector<std::uint64_t> ranks;   // of the matrices, each once, ascending
+  std::vector<std::uint64_t> ranks;   // different ranks of the matrices, ascending
   std::vector<Token> invocation;      // aLoRA
   std::vector<Tensor> tensors;        // in the order of the file
 };
 
-// Returns whether a path is an adapter: a GGUF file whose general.type is "adapter", a folder with adapter_config.json, or a file of one.
+// Returns whether a path is an adapter: a GGUF file whose general.type is "adapter", a folder with adapter_config.json, or a file in such a
+// folder.
 [[nodiscard]] bool is_adapter(const std::filesystem::path& path) noexcept;
 
-// Lists an adapter. Errors: those with which Engine refuses the adapter whatever the model is.
+// Lists an adapter. Errors: those of Engine::adapter() that do not depend on the model.
 [[nodiscard]] Result<AdapterListing> list_adapter(const std::filesystem::path& path) noexcept;
 
 }  // namespace tessera

@@ -3,7 +3,7 @@
 //
 //   E = 1 + a + a^2 + ... + a^k = (1 - a^(k+1)) / (1 - a)
 //
-// tokens, because the step gives a token of its own after the last accepted draft. docs/explanation/speculation.md derives the formula.
+// tokens, because the step draws one more token after the last accepted draft. docs/explanation/speculation.md derives the formula.
 //
 //   auto estimate = tessera::estimate_speculation({.target_seconds = 0.05, .draft_seconds = 0.001, .acceptance = 0.7, .drafts = 4});
 //   if (estimate) std::printf("%.2f times as fast\n", estimate->speedup);
@@ -19,7 +19,7 @@ namespace tessera {
 struct SpeculationCosts {
   double target_seconds = 0;             // time of a step without drafts
   double draft_seconds = 0;              // time of one drafted token
-  std::optional<double> verify_seconds = {};  // time of a step with all drafts; none: target_seconds (reading weights is all the cost)
+  std::optional<double> verify_seconds = {};  // time of a step with all drafts; none: target_seconds (reading weights is the whole cost)
   double acceptance = 0;                 // a, 0 to 1
   std::uint32_t drafts = 0;              // k, at most 64
 };
@@ -29,7 +29,7 @@ struct SpeculationEstimate {
   double cycle_seconds = 0;  // time of k drafts and a step
   double token_seconds = 0;
   double speedup = 0;        // target_seconds / token_seconds
-  // The lowest acceptance at which speculation is no loss; none: even 1 is a loss.
+  // The lowest acceptance at which speculation is no loss; none: speculation is a loss even at 1.
   std::optional<double> break_even = {};
 };
 

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-// Sets GGUF's key of every setting that `settings` has. Settings for which GGUF has no key are left out: a tokenizer must be listed
-// (list_tokenizer()). Errors: those of the settings; invalid_argument, there is no architecture; out_of_memory.
+// Writes every setting that `settings` has under GGUF's key. Settings for which GGUF has no key are left out, so a tokenizer must be in the
+// form of lists (list_tokenizer()). Errors: those of the settings; invalid_argument, there is no architecture; out_of_memory.
 [[nodiscard]] Status write_settings(GgufWriter& writer, const Settings& settings) noexcept;
 
 }  // namespace tessera

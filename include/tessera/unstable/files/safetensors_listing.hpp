@@ -1,5 +1,5 @@
 // Lists the tensors of safetensors files under the files' own names and types, for tessera-inspect. A ModelSource has the tensors that an
-// engine makes of these.
+// engine makes from the listed tensors.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct SafetensorsListing {
     std::string name;
     std::string_view type;            // "BF16"
     std::vector<std::uint64_t> dims;  // outermost first
-    std::uint64_t offset, bytes;      // of the data, in the file
+    std::uint64_t offset, bytes;      // place and size of the data in the file
     std::uint32_t part;               // index into `files`
   };
-  std::vector<std::string> files;  // their paths
+  std::vector<std::string> files;  // paths of the files
   std::vector<Tensor> tensors;     // in the order of (part, offset)
 };
 
-// Lists a folder, or one file by its own path. The files' headers are checked as for an engine. Errors: not_found, a file of the model is
+// Lists the tensors of a folder, or of one file. The files' headers are checked as for an engine. Errors: not_found, a file of the model is
 // missing; unsupported; corrupt_file; io.
 [[nodiscard]] Result<SafetensorsListing> list_safetensors(const std::filesystem::path& path) noexcept;
 

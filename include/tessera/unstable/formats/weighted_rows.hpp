@@ -13,9 +13,9 @@ namespace tessera::formats {
 // search for a scale only if importance is known.
 [[nodiscard]] bool heeds_importance(DType type) noexcept;
 
-// Encodes like encode_row() of rows.hpp, but weighs each value's error by its importance, the mean of the squares of the inputs that
-// the value is multiplied by. importance: one number a value; numbers that are negative or not finite count as 0, and a block whose
-// importance is all 0 is encoded without importance. Formats that cannot use importance give encode_row()'s bytes.
+// Encodes like encode_row() of rows.hpp, but weighs each value's error by its importance: the mean square of the inputs that the value is
+// multiplied by. importance: one number for each value; numbers that are negative or not finite count as 0, and a block whose importance is
+// all 0 is encoded without importance. For a format that cannot use importance, the result is that of encode_row().
 [[nodiscard]] Status encode_weighted_row(DType type, std::span<const float> values, std::span<const float> importance,
                                          std::span<std::byte> blocks) noexcept;
 

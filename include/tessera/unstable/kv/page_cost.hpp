@@ -1,5 +1,5 @@
 // Counts the pages and bytes that a sequence's keys, values and states (of recurrent layers) take. Plans, batches, the scheduler and tools
-// all count by this class, so that their numbers agree.
+// all count with PageCost, so that their numbers agree.
 //
 //   const tessera::PageCost cost{.page_tokens = 32, .groups = {{.page_bytes = 65536}}};
 //   const std::uint64_t bytes = cost.bytes(100);  // 4 pages: 262,144
@@ -27,24 +27,23 @@ struct PageCost {
   std::uint32_t page_tokens = 32;
   std::vector<Group> groups;
   std::uint32_t checkpoints = kDefaultCheckpoints;  // states of recurrent layers that a sequence keeps (KvCacheOptions)
-  std::uint32_t state_pages = 0;                    // pages between two states that other sequences may find; 0: they find none
+  std::uint32_t state_pages = 0;                    // pages between two states that other sequences may find; 0: no states for others
 
   // Makes the PageCost of a layout's groups. `offers`: true if other sequences may find states of recurrent layers. May throw bad_alloc.
   [[nodiscard]] static PageCost of(const KvLayout& layout, std::uint32_t checkpoints, bool offers);
 
-  // Returns how many pages of a group `tokens` tokens take, if no window gives pages back.
+  // Returns how many pages of a group `tokens` tokens take, if no window frees pages.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept { return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0); }
   // Returns how many pages of a group a sequence of `tokens` tokens holds at most, including the page of the next step's token. A window
-  // may begin within a page, and the cache keeps one page more in front of the window.
+  // may begin within a page, and the cache keeps one more page before the window.
   [[nodiscard]] std::uint64_t pages(const Group& group, std::uint64_t tokens) const noexcept;
   // Returns how many pages of a group a sequence of `tokens` tokens holds at most, if one call may append any number of the tokens. The
-  // result is above that of pages(), because a window gives pages back only at the end of a call, and a call offers states to other
-  // sequences.
+  // result is above that of pages(), because a window frees pages only at the end of a call, and a call offers states to other sequences.
   [[nodiscard]] std::uint64_t pages_at_once(const Group& group, std::uint64_t tokens) const noexcept;
 
   // Returns the bytes that a sequence of `tokens` tokens holds at most: pages() of all groups.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t tokens) const noexcept;
-  // Returns the bytes of a sequence of `tokens` tokens, if no window gives pages back.
+  // Returns the bytes of a sequence of `tokens` tokens, if no window frees pages.
   [[nodiscard]] std::uint64_t bytes_of_all(std::uint64_t tokens) const noexcept { return pages(tokens) * next_bytes(); }
   // Returns the part of bytes() that is in groups with a window.
   [[nodiscard]] std::uint64_t window_bytes(std::uint64_t tokens) const noexcept;

@@ -7,7 +7,7 @@
 //   the step   a, b and c: 1 row each. e: all 40 rows, because it is shorter than d. d: the remaining 57 rows. f: no rows
 //
 // Requests that decode always go on. Prompts get the rows that the budget has left, so no decoding request waits longer than the budget for
-// somebody's prompt.
+// another request's prompt.
 #pragma once
 
 #include <cstddef>
@@ -50,21 +50,20 @@ struct StepPlan {
 //      needs until its end are set aside, and no other request may have them.
 //   2. The rows that are left (StepLimits::seconds, StepLimits::rows) are for prompts. Prompts that have begun go on. Unless a request was
 //      preempted in this step, waiting requests are admitted in order of rank, if there is a place (max_running), and room for the whole
-//      prompt and for the headroom of all requests. The first waiting request without room ends this rule: no request behind it is
-//      admitted.
+//      prompt and for the headroom of all requests. The first waiting request without room ends this rule: no request after it is admitted.
 //   3. Prompts get rows in order of rank, then of arrival. Exception: the first prompt keeps `first_share` of the rows; later prompts of
 //      the same rank that would still finish earlier are served before the rest of the first prompt, the shortest first. A prompt gets no
 //      rows if another request computes its beginning in this step (PlannedRequest::awaits); its place and pages are kept.
-//   4. Unless a request was preempted, decoding requests get rows for drafts, as long as one more draft is expected to give more tokens
-//      a second than the step gives without it, and as far as budget, rows and free pages allow. From a request's second draft on, its
-//      drafts may branch, as far as there are pages.
+//   4. Unless a request was preempted, decoding requests get rows for drafts, as long as the step with one more draft is expected to give
+//      more tokens a second than without it, and as far as budget, rows and free pages allow. From a request's second draft on, its drafts
+//      may branch, as far as there are pages.
 class StepPlanner {
  public:
   // Fills `plan` for `running` and `waiting` requests at the time `now`. Allocates nothing once its own lists and the plan's have grown.
   void plan(std::span<const PlannedRequest> running, std::span<const PlannedRequest> waiting, const PageRoom& room,
             const CostModel& costs, const Policy& policy, const StepLimits& limits, double now, StepPlan& plan);
 
-  // Writes the indices of the first `most` requests in the policy's order. Does not sort the other requests.
+  // Writes the indices of the first `most` requests in the policy's order to `indices`. Does not sort the other requests.
   void first(std::span<const PlannedRequest> requests, const Policy& policy, double now, std::size_t most,
              std::vector<std::size_t>& indices);
 
@@ -114,8 +113,8 @@ class StepPlanner {
 [[nodiscard]] std::uint64_t bytes_set_aside(const PlannedRequest& request, const PageCost& cost) noexcept;
 
 // Returns the bytes of pages that a waiting request needs to be admitted: for its prompt, and for `headroom` (StepLimits) of the
-// tokens that it is expected to draw, at least a page. Exception: a request that will drop tokens needs pages for all tokens until
-// the drop, and those that the drop itself needs. A request that needs more bytes than the pools can have can never be admitted.
+// tokens that it is expected to draw, at least a page. Exception: a request that will drop tokens needs pages for all tokens until the
+// drop, and the pages that the drop itself needs. A request that needs more bytes than the pools can have can never be admitted.
 [[nodiscard]] std::uint64_t bytes_to_admit(const PlannedRequest& request, const PageCost& cost, double headroom) noexcept;
 
 // Returns how many rows of a prompt can be added to a step of `load` so that it takes at most `seconds`; at most `most`. The first of these

@@ -1,7 +1,7 @@
 // Counts the service of each tenant, for fair_by_tenant(). Sheng et al., "Fairness in Serving Large Language Models" (OSDI 2024),
 // algorithm 2: a tenant's counter (`service`) is the sum of its tokens times their prices, divided by its weight. When a tenant comes back
-// after a pause, its counter is lifted to the floor: the least counter of the tenants that have requests (if none has, the counter of the
-// last tenant that had some). So a tenant gets no more service later for the time of its absence.
+// after a pause, its counter is lifted to the floor. The floor is the least counter of the tenants that have requests; if no tenant has
+// requests, the counter of the last tenant that had requests. So a tenant gets no additional service for the time of its absence.
 //
 // A tenant without requests whose counter is not above the floor is forgotten: its counter would be lifted to the floor anyway. So memory
 // and the time of each call grow with the tenants that have requests, not with all tenants that were ever named. Exception: a tenant with a
@@ -40,7 +40,7 @@ class Tenants {
   // Throws bad_alloc.
   void set_weight(std::string_view name, double weight);
 
-  // Counts a request of a tenant that named() has given.
+  // Counts a request of a tenant that named() has returned.
   void submitted(Tenant& tenant) noexcept;
   // Counts the end of a request. The tenant may be forgotten with its last request: do not use the reference after that.
   void ended(Tenant& tenant) noexcept;

@@ -1,4 +1,4 @@
-// Makes the lists that GGUF files have of a tokenizer (tokens, their types, merges or scores) from the files that hubs have.
+// Converts a tokenizer from the files that hubs have into the lists that GGUF files have (tokens, their types, merges or scores).
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace tessera {
 
-// Returns settings that have what `settings` have, and the tokenizer as lists instead of Setting::tokenizer_json or
-// Setting::sentencepiece_model. Settings without one of these two are returned as they are. `settings` must outlive the result.
-// The steps of a tokenizer.json are not written into a GGUF file, only their name. The name is one under which this library's tokenizer gives
-// the same tokens, on texts of many kinds, as the tokenizer.json.
+// Returns settings with the values of `settings`, but with the tokenizer as lists instead of Setting::tokenizer_json or
+// Setting::sentencepiece_model. Settings without these two are returned unchanged. `settings` must outlive the result.
+// A GGUF file has only a name for the steps of a tokenizer.json. The function chooses a name under which this library's tokenizer returns
+// the same tokens as the tokenizer.json, on texts of many kinds.
 // Errors: those of Tokenizer::from_settings(); unsupported, GGUF has no name for the steps of this tokenizer.
 [[nodiscard]] Result<std::shared_ptr<const Settings>> list_tokenizer(const Settings& settings, const std::stop_token& stop = {}) noexcept;
 

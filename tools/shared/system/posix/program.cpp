@@ -8,7 +8,7 @@
 namespace tessera::tool {
 
 Program::Program(int argc, char** argv) : values_(argv, argv + argc + 1) {
-  // /dev/null is opened the wrong way round, so that the use of a closed file fails as it would have.
+  // Opens /dev/null in the wrong direction, so that reading or writing it fails, as it does for a closed file.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }

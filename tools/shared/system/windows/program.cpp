@@ -16,7 +16,7 @@ HANDLE handle_of(Standard file) noexcept {
   return ::GetStdHandle(file == Standard::input ? STD_INPUT_HANDLE : file == Standard::output ? STD_OUTPUT_HANDLE : STD_ERROR_HANDLE);
 }
 
-// The settings that the console had before. The console outlives the program, and belongs to the shell again.
+// The settings of the console before this program. They are restored, because the console outlives the program.
 struct ConsoleSettings {
   UINT output = 0;
   std::array<DWORD, 2> modes{};  // of standard output and standard error; 0: not changed
@@ -73,7 +73,7 @@ Program::~Program() {
 }
 
 bool is_terminal(Standard file) noexcept {
-  DWORD mode = 0;  // _isatty() takes NUL for a terminal too
+  DWORD mode = 0;  // needed because _isatty() says that NUL is a terminal
   return ::GetConsoleMode(handle_of(file), &mode) != 0;
 }
 

@@ -1,4 +1,4 @@
-// The headers of Windows, without their macros of other words.
+// Includes the headers of Windows, and removes their macros that are common words.
 #pragma once
 
 #ifndef WIN32_LEAN_AND_MEAN
