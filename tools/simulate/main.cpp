@@ -42,16 +42,18 @@ int run(const Options& options) {
   if (!router) return usage(fmt::format("--router {}: there are round-robin, least-work and prefix", options.router));
   const auto costs = costs_of(options.costs);
   if (!costs) return usage(costs.error().message());
+  const auto ranks = ranks_of(options);
+  if (!ranks) return usage(ranks.error().message());
   if (options.kv_budget != 0 && options.kv_per_token == 0) return usage("--kv-budget needs --kv-per-token");
 
   const tool::ServingOptions& serving = options.serving;
   const auto trace = tool::trace_of(serving);
   if (!trace) return fail(trace.error().text());
   const double ideal = tool::ideal_prefix_hit(*trace);
-  ReplicaOptions how{.costs = CostModel(*costs),
+  ReplicaOptions how{.costs = CostModel(costs_on_ranks(*costs, ranks->shape, ranks->split, ranks->count, ranks->link)),
                      .pages = {.page_tokens = options.page_tokens,
                                .groups = {{.page_bytes = options.kv_per_token * options.page_tokens}}},
-                     .kv_budget = options.kv_budget,
+                     .kv_budget = options.kv_budget * ranks->count,
                      .file_rate = options.file_rate,
                      .limits = serving.limits,
                      .policy = nullptr,
@@ -60,6 +62,11 @@ int run(const Options& options) {
     print(fmt::format("{}: {} requests in {:.0f} s, {} replica{}{}\n", tool::shown(trace->name), trace->requests.size(),
                       trace->seconds(), options.replicas, options.replicas == 1 ? "" : "s, ",
                       options.replicas == 1 ? "" : to_string(*router)));
+    if (ranks->count > 1) {
+      const Exchanges exchanges = exchanges_of(ranks->shape, ranks->split, ranks->count);
+      print(fmt::format("{} ranks by {}: {:.0f} exchanges a step, {:.1f} KB a row and {:.1f} KB an output\n", ranks->count,
+                        options.rank_split, exchanges.count, exchanges.row_bytes / 1e3, exchanges.output_bytes / 1e3));
+    }
   }
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   std::vector<tool::ServingFigures> all;

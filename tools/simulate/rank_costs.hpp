@@ -1,0 +1,37 @@
+// Predicts the costs of a step on several ranks from those measured on one.
+#pragma once
+
+#include <cstdint>
+
+#include <tessera/extend/scheduler/cost_model.hpp>
+
+namespace tessera::simulate {
+
+// How ranks share a model: by the heads and columns of each layer, or by layers, one rank after the other.
+enum class RankSplit : std::int32_t { heads, layers };
+
+// The sizes of a dense model that say how much ranks exchange. `heads`: query heads times the size of a value.
+struct ModelShape {
+  double layers = 32, width = 4096, heads = 4096, ffn = 14336, vocabulary = 128256;
+};
+
+// A link between two ranks. `delay`: seconds until a message arrives. `rate`: bytes a second in each direction.
+struct Link {
+  double delay = 1e-4, rate = 1.25e8;
+};
+
+// What ranks exchange in a step, all ranks together.
+struct Exchanges {
+  double count = 0;             // exchanges of a step, which follow each other
+  double row_bytes = 0;         // bytes for each row
+  double output_bytes = 0;      // bytes for each row whose logits are wanted
+};
+[[nodiscard]] Exchanges exchanges_of(const ModelShape& shape, RankSplit split, std::uint32_t ranks) noexcept;
+
+// Returns the costs of a step on `ranks` ranks, each on a machine like the one on which `one` was measured. RankSplit::heads: each rank
+// computes its part of all of it. RankSplit::layers: the ranks compute one after the other, and the computing takes as long as on one. The
+// exchanges of docs/howto/ranks.md come on top. One rank: `one` itself.
+[[nodiscard]] CostModel::Costs costs_on_ranks(const CostModel::Costs& one, const ModelShape& shape, RankSplit split, std::uint32_t ranks,
+                                              const Link& link) noexcept;
+
+}  // namespace tessera::simulate
