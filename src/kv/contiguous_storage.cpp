@@ -227,7 +227,7 @@ class ContiguousStorage final : public KvStorage {
     state_ids_[page] = slot.id;
   }
 
-  // Returns the numbers of this cache and of its layout, which `pools` gives out at the first call. Within the cache, page i of a group has
+  // Returns the numbers of this cache and of its layout, which `pools` assigns at the first call. Within the cache, page i of a group has
   // the number i, and a state has the lowest number that was not in use when its slot was taken.
   Numbers numbers(KvPools::State& pools) override {
     if (entered_ != nullptr) return numbers_;
@@ -275,7 +275,7 @@ class ContiguousStorage final : public KvStorage {
   }
 
   std::vector<PageRange> ranges_;  // [group]; empty for the recurrent layers' group
-  std::vector<PageId> state_ids_;   // [page]: number of the state behind the page's last token
+  std::vector<PageId> state_ids_;   // [page]: number of the state after the page's last token
   std::vector<bool> slot_is_used_;  // [number of a state]
   std::shared_ptr<KvPools::State> entered_;  // the pools that numbered this cache, at its first description
   Numbers numbers_;

@@ -21,7 +21,7 @@ using detail::make_error;
 
 // Returns a cache's storage; nullptr: the cache is an empty handle.
 [[nodiscard]] KvStorage* storage_of(const KvCache& cache) noexcept;
-// Returns the place where a cache says which parts are elsewhere; nullptr: the cache is an empty handle.
+// Returns the cache's record of what lies in other processes (other_parts.hpp); nullptr: the cache is an empty handle.
 [[nodiscard]] detail::Elsewhere* elsewhere_pointer(const KvCache& cache) noexcept;
 
 struct KvCache::State {
@@ -148,7 +148,7 @@ struct KvCache::State {
   KvCacheOptions options;  // declared before the storage, because it may own the storage's Memory
   std::unique_ptr<KvStorage> storage;
   detail::Elsewhere elsewhere;
-  std::vector<std::uint64_t> windows;  // [group]: the window behind which pages are given back; 0: pages are never given back
+  std::vector<std::uint64_t> windows;  // [group]: pages that this window has passed are given back; 0: pages are never given back
   std::vector<std::uint64_t> first;    // [group]: the first position whose page is held; 0 for recurrent layers
   bool has_state;                      // true: there are recurrent layers
   std::uint64_t first_state = 0;       // index of a page; pages before it have no checkpoint

@@ -42,7 +42,7 @@ class PageAddresses {
   void add(const KvView& view) noexcept { views_.push_back(view); }  // allocates nothing: begin() has reserved the memory
 
   [[nodiscard]] std::span<const KvView> views() const noexcept { return views_; }
-  // Replaces the layout of each view by layout_of(its layout), by which the same pages are read in another way.
+  // Replaces the layout of each view by layout_of(its layout). The pages stay the same, but are read by the new layout.
   template <class LayoutOf>
   void replace_layouts(LayoutOf layout_of) {
     for (KvView& view : views_) view.layout = layout_of(*view.layout);

@@ -48,7 +48,8 @@ class PagePool {
   [[nodiscard]] bool is_private(PageId id) const noexcept {
     return pages_[id].references == 1 && pages_[id].indexed == nullptr;
   }
-  // If only one sequence holds the page, takes it out of the index, so that the sequence may write to it. Returns whether it may.
+  // If only one sequence holds the page, takes it out of the index, so that the sequence may write to it. Returns whether the
+  // sequence may write to it now.
   bool make_private(PageId id) noexcept;
 
   // Makes sure that there are `n` free pages, for KvPools::State::acquire(). Evicts cached pages if necessary. If pages are being written

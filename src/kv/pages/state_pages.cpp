@@ -9,7 +9,7 @@ namespace tessera::detail {
 namespace {
 
 // Decides for which pages a step keeps the state after the page's last token: kept(page) returns true for the newest pages (checkpoints)
-// and for some pages at regular distances (for other sequences to find). `last` is the position behind the step's last row that is not a
+// and for some pages at regular distances (for other sequences to find). `last` is the position after the step's last row that is not a
 // draft.
 class Kept {
  public:

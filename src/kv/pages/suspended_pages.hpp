@@ -57,7 +57,7 @@ class SuspendedPages {
 
   KvPools::State& pools_;
   const PooledLayout& layout_;
-  std::vector<std::vector<std::shared_ptr<StoredPage>>> pages_;  // [group][page]; nullptr: given back behind the window
+  std::vector<std::vector<std::shared_ptr<StoredPage>>> pages_;  // [group][page]; nullptr: given back, because the window has passed it
   std::unique_ptr<Incoming> incoming_;
 };
 

@@ -115,7 +115,7 @@ class PrefixIndex {
   [[nodiscard]] std::size_t empty() const noexcept { return empty_; }        // nodes without any page
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // nodes, roots included
 
-  // Learns of all nodes except roots: stored() is called after a node was added, removed() before it is removed.
+  // Is notified of all nodes except roots: the index calls stored() after it has added a node, and removed() before it removes one.
   class Listener {
    public:
     virtual ~Listener() = default;

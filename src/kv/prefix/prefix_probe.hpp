@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 struct KnownPrefix {
   std::uint64_t tokens = 0;        // tokens at the sequence's beginning whose pages the index has
-  std::uint64_t bytes_in_use = 0;  // bytes of those pages that sequences hold now, so that taking them needs no more room
+  std::uint64_t bytes_in_use = 0;  // bytes of these pages that sequences hold now: taking them needs no additional memory
 };
 
 class PrefixProbe {
