@@ -90,7 +90,7 @@ enum class RecurrentLayers : std::uint8_t {
   none,
   interval,          // each full_attention_interval-th layer is attention, all others are recurrent; or a list of booleans
   no_kv_heads,       // the layers for which the file gives 0 KV heads
-  neither_kv_heads_nor_feed,  // the layers for which it gives 0 KV heads and no FFN; a layer with an FFN is nothing but that FFN
+  neither_kv_heads_nor_feed,  // the layers for which the file gives 0 KV heads and no FFN; a layer with an FFN has no mixer
 };
 
 struct RecurrentMixers {
@@ -129,7 +129,7 @@ struct Architecture {
   ValueNorm value_norm = ValueNorm::none;
   bool shares_keys = false;                    // layers of some files read an earlier layer's keys and values
   bool has_per_layer_inputs = false;           // some files have an embedding table for each layer
-  // Encoders give embeddings and no logits: rows see later rows too, and a window lies half before and half behind a row.
+  // true: an encoder, which computes embeddings and no logits. Rows see later rows too; half of a window lies before a row, half after it.
   bool encodes = false;
   Pooling pooling = Pooling::mean;             // default, for files that do not say
   ActivationKind head_activation = ActivationKind::tanh;
