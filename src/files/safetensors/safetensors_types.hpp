@@ -1,4 +1,4 @@
-// The value types of safetensors files, and what a file's header says of a tensor.
+// The value types of safetensors files, and the description of a tensor in a file's header.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ enum class SafetensorsType : std::uint8_t {
 [[nodiscard]] std::uint32_t bits_of(SafetensorsType type) noexcept;  // bits of one value: 4 to 64; 0 for no type
 [[nodiscard]] std::optional<SafetensorsType> safetensors_type(std::string_view name) noexcept;
 
-// A tensor as its file's header describes it. Name and dims live as long as the file or folder that gave the tensor.
+// A tensor as its file's header describes it. Name and dims live as long as the SafetensorsFile or SafetensorsFolder that returned the tensor.
 struct SafetensorsTensor {
   std::string_view name;
   SafetensorsType type;
