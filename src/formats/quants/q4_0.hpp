@@ -1,4 +1,4 @@
-// Q4_0: 32 values as 4-bit numbers from -8 to 7 under one scale (ggml's block_q4_0).
+// Q4_0: 32 values as 4-bit numbers from -8 to 7 with one scale (ggml's block_q4_0).
 //   byte 0   d, f16
 //   byte 2   q[16]: value i in the low half of byte i, value i + 16 in the high half, each plus 8
 // Decoding: value = d * (q - 8). The factors have 11 and 4 significant bits, so the product is exact in f32, and no compiler flag changes

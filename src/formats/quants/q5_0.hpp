@@ -1,4 +1,4 @@
-// Q5_0: 32 values as 5-bit numbers from -16 to 15 under one scale (ggml's block_q5_0).
+// Q5_0: 32 values as 5-bit numbers from -16 to 15 with one scale (ggml's block_q5_0).
 //   byte 0   d, f16
 //   byte 2   h, 32 bits: bit i is the fifth bit of value i
 //   byte 6   q[16]: the low four bits of value i in the low half of byte i, of value i + 16 in the high half
