@@ -1,4 +1,4 @@
-// Mirostat 2: a cut that is steered so that the text's surprise stays near a target. Basu et al., "Mirostat: A Neural
+// Mirostat 2: a cut that is adjusted after each token, so that the text's surprise stays near a target. Basu et al., "Mirostat: A Neural
 // Text Decoding Algorithm that Directly Controls Perplexity" (ICLR 2021); version 2 is the authors' simplification
 // (github.com/basusourya/mirostat), as in llama.cpp.
 #pragma once
