@@ -2,8 +2,8 @@
 // matrices A and B: the product W x becomes W x + scale * B (A x). With DoRA (Liu et al. 2024) each row of W + scale * B A is then scaled to
 // a given length.
 //
-// Two kinds of files exist: GGUF, and the folders of PEFT (adapter_config.json and adapter_model.safetensors). Both are read into an
-// AdapterFile. Its matrices belong to tensors of a ModelSource, and have their rows and columns in the order of these tensors.
+// Two kinds of files exist: GGUF, and the folders of PEFT (adapter_config.json and adapter_model.safetensors). Either kind is read into
+// an AdapterFile. The matrices of an AdapterFile belong to tensors of a ModelSource, and have rows and columns in the order of these tensors.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The settings of a model's folder. They are collected from several JSON files when the folder is opened.
+// The settings of a model's folder, which are collected from several JSON files when the folder is opened.
 #pragma once
 
 #include <array>

@@ -38,7 +38,7 @@ template <class Codec>
   return bytes;
 }
 
-// One token's slot in a block: encodes, decodes and copies its numbers. Byte is const std::byte if the block is only read.
+// One token's slot in a block: encodes, decodes and copies the token's numbers. Byte is const std::byte if the block is only read.
 template <class Codec, KeyOrValue part, class Byte = std::byte>
 class Slot {
  public:

@@ -192,7 +192,7 @@ class ContiguousStorage final : public KvStorage {
   }
 
  protected:
-  // Each state gets memory of its own, and not an address in a PageRange, because only a few pages of a sequence have a state.
+  // Each state gets separate memory instead of an address in a PageRange, because only a few pages of a sequence have a state.
   Status take_slots(std::span<StateSlot> slots) override {
     const std::uint64_t bytes = state_slot_bytes();
     slot_is_used_.reserve(slot_is_used_.size() + slots.size());

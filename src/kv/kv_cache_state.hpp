@@ -89,13 +89,13 @@ struct KvCache::State {
   }
 
   // Returns whether every held page has all its tokens. If this cache was filled from a cache with smaller pages, the first page of a
-  // group may lack its first tokens. Other sequences must not find such a page.
+  // group may lack its first tokens. Other sequences must not find a page that lacks tokens.
   [[nodiscard]] bool holds_whole_pages() const noexcept {
     return std::ranges::all_of(first, [&](std::uint64_t position) { return position % page_tokens() == 0; });
   }
 
-  // Gives back pages that lie before the windows. One page more than a window needs is kept, so that the sequence can be shortened a
-  // little.
+  // Gives back pages that lie before the windows. Keeps one page more than a window needs, so that the sequence can be shortened by a few
+  // tokens.
   void drop_behind_windows() noexcept {
     if (edited && options.passed != PassedPages::give_back_edited) return;
     for (std::size_t group = 0; group < first.size(); ++group) {

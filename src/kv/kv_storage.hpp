@@ -49,7 +49,7 @@ class KvStorage {
   virtual Status make_writable(std::uint64_t first, std::uint64_t last) = 0;
   // Gives back all pages of every group whose index is `n` or more.
   virtual void shrink(std::uint64_t n) noexcept = 0;
-  // Gives back the group's first `n` pages. Their entries in the table become nullptr.
+  // Gives back the group's first `n` pages. The entries of these pages in the table become nullptr.
   virtual void drop_front(std::size_t group, std::uint64_t n) noexcept = 0;
   // Replaces pages that drop_front() gave back by new pages: in each group, all missing pages of [first[group], last). The
   // content of the new pages is undefined. Precondition: `last` is at most size(). After an error nothing has changed.
@@ -87,7 +87,7 @@ class KvStorage {
   // The next three functions are for the prefix index. A storage that does not share pages inherits them, and they do nothing.
 
   // Finds in the prefix index the pages that follow the sequence's own, and appends them to every group. Returns how many pages each group
-  // got. In a group with a window the first of them may be missing (nullptr), because the window has passed them.
+  // got. In a group with a window, the first of these pages may be missing (nullptr), because the window has passed them.
   virtual std::uint64_t adopt(const PrefixQuestion&) noexcept { return 0; }
   // publish(identity, i, page): offers page `i` of every group to the prefix index. `identity`: everything beside the inputs that decides
   // the bits of keys and values (model, numerics, KV types, salt). `page`: the inputs (tokens and embeddings) of page i. Precondition: the
@@ -108,7 +108,8 @@ class KvStorage {
 
   // Returns the table of page addresses: [group][page].
   [[nodiscard]] std::byte* const* const* tables() const noexcept { return tables_.data(); }
-  // Returns how many entries the page table of a group has, including those of pages that were given back. It is the same for all groups.
+  // Returns how many entries the page table of a group has, including the entries of pages that were given back. The
+  // number is the same for all groups.
   [[nodiscard]] std::uint64_t size() const noexcept { return pages_.front().size(); }
   // Returns how many pages at its beginning the group has given back.
   [[nodiscard]] std::uint64_t front(std::size_t group) const noexcept {
@@ -131,7 +132,7 @@ class KvStorage {
         pages_(layout_.groups.size()),
         tables_(layout_.groups.size()) {}
 
-  // The numbers of a cache's layout and of the cache itself (SequencePages).
+  // The number of a cache's layout, and the number of the cache (SequencePages).
   struct Numbers {
     std::uint32_t layout = 0;
     std::uint32_t cache = SequencePages::kPaged;

@@ -22,7 +22,7 @@ struct StateSlots {
   bool operator==(const StateSlots&) const noexcept = default;
 };
 
-// One sequence.
+// The pages of one sequence, in numbers.
 struct SequencePages {
   static constexpr std::uint32_t kPaged = ~std::uint32_t{0};
 

@@ -1,4 +1,4 @@
-// Chooses which tokens of a sequence a token budget drops. It is a pure function of numbers. Example: of 12 tokens 8 are to stay. The
+// Chooses which tokens of a sequence a token budget drops. The choice is a pure function of numbers. Example: of 12 tokens 8 are to stay. The
 // first token (1 sink) and the last 2 (recent) stay in any case, so 5 of the 9 between them are chosen:
 //
 //   token    0  1  2  3  4  5  6  7  8  9 10 11

@@ -63,8 +63,8 @@ enum class WindowedRope : std::uint8_t {
 struct MixedWindows {
   std::uint32_t period = 0;  // N: every N-th layer sees everything; 0: all layers are alike
   WindowedRope rope = WindowedRope::shared;
-  double theta = 0;          // default for files that do not give a base for WindowedRope::unscaled; 0: the other layers' base
-  std::uint32_t length = 0;  // default number of tokens in a window, for files that do not give one; 0: such files have no windows
+  double theta = 0;          // base for WindowedRope::unscaled if the file does not state it; 0: the other layers' base
+  std::uint32_t length = 0;  // default number of tokens in a window, for files that do not state it; 0: these files have no windows
   bool first_sees_all = false;  // true: the first of each N layers sees everything, not the last
 };
 
@@ -143,8 +143,8 @@ inline constexpr TensorTable kLlamaTensors =
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
         .optional(Role::output, Role::rope_freqs);  // if there is no `output`, token_embd serves as the output matrix too
 
-// Returns the table with the tensors of experts added, and those of a shared expert, which a file has only if it says so. Some converters
-// fuse the experts' gate and up matrices.
+// Returns the table with the tensors of experts and of a shared expert added. (Files have a shared expert only if their settings say so.) The
+// experts' gate and up matrices may be fused, because some converters write them so.
 inline constexpr TensorTable with_experts(TensorTable table) noexcept {
   return table
       .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,
@@ -152,8 +152,8 @@ inline constexpr TensorTable with_experts(TensorTable table) noexcept {
       .optional(Role::experts_gate_up, Role::shared_weight);
 }
 
-// Returns the table with the tensors that MTP heads have beside those of a layer added. A head without its own embedding, output matrix
-// or final norm uses the model's.
+// Returns the table with the tensors of MTP heads added, except the tensors that each layer has. A head without its own embedding, output
+// matrix or final norm uses the model's.
 inline constexpr TensorTable with_mtp_heads(TensorTable table) noexcept {
   return table.required(Role::mtp_token_norm, Role::mtp_hidden_norm, Role::mtp_in)
       .optional(Role::mtp_token_embd, Role::mtp_output_norm, Role::mtp_output);

@@ -25,7 +25,7 @@ struct Pass;
 
 // The rows of a step that the heads get after the last layer. (Heads get rows only in steps that compute all layers of the model.)
 enum class RowsRead : std::uint8_t {
-  wanted,  // only rows whose output is wanted; the last layer drops the others
+  wanted,  // only rows whose output is wanted; the last layer drops all other rows
   all,     // all rows, with their hidden states in Act::x, because the heads keep keys and values of each row
 };
 
@@ -95,7 +95,8 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 
 // A session that computes the model's layers [first, last) fills a range of the cache's layers. Returns the end of that range. The cache
-// has the model's layers, then those of draft heads, then hidden_layer(). A session of the whole model fills all of them.
+// has the model's layers, then the layers of draft heads, then hidden_layer(). A session of the whole model fills all layers of
+// the cache.
 [[nodiscard]] inline std::uint32_t end_of_kept(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) noexcept {
   return spec.has_draft_heads() && first == 0 && last == spec.n_layers() ? hidden_layer(spec) + 1 : last;
 }

@@ -1,7 +1,7 @@
 // Candidates::keep_mass(): finds the smallest set of best candidates whose probabilities reach p, without sorting all candidates. Divides
 // the candidates into bins of equal width between a low and a high logit, and searches only the bin in which p is reached. If there are many
-// candidates, a sample of them first gives an estimate of the two logits between which p is reached. Candidates outside of this range are
-// not put into bins; their weights are only added up.
+// candidates, first estimates the two logits between which p is reached, from a sample of the candidates. Candidates outside of this range
+// are not put into bins; their weights are only added up.
 #include <algorithm>
 #include <array>
 #include <cmath>

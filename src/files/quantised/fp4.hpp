@@ -1,5 +1,5 @@
-// Weights of 4-bit floats (E2M1), two in a byte, the lower nibble first. They are decoded exactly, to our MXFP4 and NVFP4
-// blocks, which have the nibbles in another order.
+// Weights of 4-bit floats (E2M1), two in a byte, the lower nibble first. Decoding is exact: the weights become our MXFP4
+// and NVFP4 blocks, which have the nibbles in another order.
 //
 // MXFP4 (gpt-oss): blocks U8 [rows, inputs / 32, 16], scales U8 [rows, inputs / 32]: weight = float * 2^(scale - 127).
 // NVFP4 (compressed-tensors, ModelOpt): weights U8 [rows, inputs / 2], scales F8_E4M3 [rows, inputs / 16]; the matrix

@@ -1,4 +1,4 @@
-// Writes one safetensors file. It appears under its name when it is complete.
+// Writes one safetensors file. The file appears under its name when it is complete.
 #pragma once
 
 #include <cstdint>

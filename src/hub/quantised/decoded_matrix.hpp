@@ -39,7 +39,7 @@ struct Found {
 // Returns whether `order` (I32 [inputs], the group of each input) differs from input / group.
 [[nodiscard]] Result<bool> is_reordered(const SafetensorsFolder& folder, const Found& order, std::uint64_t group);
 // Returns the number of consecutive inputs that share a scale, if an output has `groups` scales. `configured`: the number that the
-// configuration states (below 1: all inputs). It is the result if it fits `groups`. Returns 0 if no number fits.
+// configuration states (below 1: all inputs). Returns `configured` if this number fits `groups`, and 0 if no number fits.
 [[nodiscard]] std::uint64_t group_size(std::uint64_t inputs, std::uint64_t groups, std::int64_t configured) noexcept;
 
 // The result of a reader of matrices; nullptr: the folder has no matrix of the reader's kind under that name.

@@ -22,7 +22,7 @@ std::optional<Fp8ScaleType> fp8_scale_type(const Found& scales) noexcept {
 }
 
 // Returns a dimension of a scale's block. `count`: number of scales along `size` weights. `configured`: the size that the configuration
-// states. It is the result if it fits `count`. Returns 0 if no size fits.
+// states. Returns `configured` if this size fits `count`, and 0 if no size fits.
 std::uint64_t block_size(std::uint64_t size, std::uint64_t count, std::uint64_t configured) noexcept {
   if (count == 0) return 0;
   if (configured != 0 && (size - 1) / configured + 1 == count) return configured;

@@ -104,7 +104,7 @@ void map_rope(Mapping& m, std::string_view kind = "full_attention");
 // Returns the object that describes the rope of a kind of layer; nullptr if config.json has none.
 [[nodiscard]] const Json* rope_object(const Mapping& m, std::string_view kind);
 // Returns the numbers by which Llama 3.1 divides the frequencies of a rope's pairs: 1 for pairs that turn often within the context of the
-// first training (`original`), `factor` for those that turn rarely, and numbers between.
+// first training (`original`), `factor` for pairs that turn rarely, and numbers between these two for the other pairs.
 [[nodiscard]] std::vector<float> llama3_divisors(double theta, std::int64_t dim, double factor, double low, double high, double original);
 // Maps the number of a head's dimensions that rotate: partial_rotary_factor times the head's dimensions. Precondition: map_common().
 void map_partial_rope(Mapping& m);

@@ -1,5 +1,5 @@
-// Functions that compute keys of config.json from settings, for keys that many types of models have. They are the inverses of map_rope(),
-// map_partial_rope(), map_windows() and others of tables/common.hpp.
+// Functions that compute keys of config.json from settings, for keys that many types of models have. The functions are the inverses of
+// map_rope(), map_partial_rope(), map_windows() and others of tables/common.hpp.
 #pragma once
 
 #include "hub/written/filling.hpp"

@@ -159,8 +159,8 @@ Result<bool> fits(const ModelSource& model, const WrittenTensor& tensor, const s
   return is_exact;
 }
 
-// Returns whether the caller's choice of a type applies to this tensor. It does not for routers and convolutions, because they are small and
-// results depend on them strongly.
+// Returns whether the caller's choice of a type applies to this tensor. It does not apply to routers and convolutions, because they are small
+// and results depend on them strongly.
 bool is_matrix(const WrittenTensor& tensor) noexcept {
   const std::string_view name = tensor.parts.front().tensor->name;
   return tensor.dims.n >= 2 && tensor.dims.dims[1] > 1 && !name.ends_with(".ffn_gate_inp.weight") && name.find("conv") == std::string_view::npos;

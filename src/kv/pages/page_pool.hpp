@@ -5,8 +5,7 @@
 //   cached  no sequence holds the page, but the prefix index can find it; it is only in memory
 //   clean   like cached, but there is a copy in the file, so evicting the page loses nothing
 //   free    no sequence holds the page, and the index does not know it
-// Cached, clean and free pages are in one list each. The first page of a list is the one that was unused for the longest time, and is
-// taken first.
+// Cached, clean and free pages are in one list each. The first page of a list was unused for the longest time, and is taken first.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The pages of a suspended cache. They are in the file, or are just being written to it or read from it.
+// The pages of a suspended cache: pages in the file, pages that are being written to the file, and pages that are being read from the file.
 #pragma once
 
 #include <cstdint>

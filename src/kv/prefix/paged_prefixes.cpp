@@ -190,7 +190,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, const KvI
     }
     tail_ = node->weak_from_this();
     published_ = i + 1;
-    // This comes last, because it may evict pages, so that nodes leave the index.
+    // The release comes last, because it may evict pages, so that nodes leave the index.
     for (std::size_t group = 0; group < groups(); ++group) pool(group).release({&replaced_[group], 1});
     return true;
   } catch (const std::bad_alloc&) {  // no error: other sequences just do not find the page

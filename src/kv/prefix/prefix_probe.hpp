@@ -1,4 +1,4 @@
-// Finds out, for plans, how much of a new sequence the prefix index already has. It takes no pages.
+// Finds out, for plans, how much of a new sequence the prefix index already has. The probe takes no pages.
 #pragma once
 
 #include <cstdint>

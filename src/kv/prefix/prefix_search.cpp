@@ -4,8 +4,8 @@ namespace tessera::detail {
 namespace {
 
 // Decides how many of the found nodes can be used: the largest number n for which every group has the pages that it needs. In a new
-// sequence a group needs the pages that its window sees from the token after node n, and one page more is taken if there is one, so that
-// the sequence can be shortened a little. A sequence that has tokens already needs all pages, so that it can be truncated to its old
+// sequence, a group needs the pages that its window sees from the token after node n. One page more is taken if it exists, so that the
+// sequence can be shortened by a few tokens. A sequence that already has tokens needs all pages, so that it can be truncated to its old
 // length. The recurrent layers' group needs only the state after the last page.
 void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& layout, SequenceHas has, Stored stored) {
   const std::size_t groups = found.from.size();

@@ -28,7 +28,7 @@ extern const MixerBlock kNoMixer;            // for a layer that has only a feed
 extern const MixerBlock kAttention;          // Vaswani et al. 2017; keys and values are in pages
 // DeepSeek-AI 2024: a token's key is a latent vector and a part with rope; the latent vector is the token's value too.
 extern const MixerBlock kLatentAttention;
-// Recurrent mixers. Their remember() computes the whole recurrence; only gating and output projection are left to look_back().
+// Recurrent mixers. remember() computes the whole recurrence; look_back() computes only the gating and the output projection.
 extern const MixerBlock kDeltaNet;           // Yang et al. 2024: a convolution, then the gated delta rule
 // Liquid AI 2025 (LFM2): the product of two projections is convolved, and the result is multiplied by a third one.
 extern const MixerBlock kShortConvolution;

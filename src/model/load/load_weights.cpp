@@ -96,8 +96,8 @@ Status add_value_norms(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Adds the weights with which draft heads shift hidden states by one row. They are a convolution of width 2 that has 1 for the row before
-// and 0 for the row itself.
+// Adds the weights with which draft heads shift hidden states by one row: the weights of a convolution of width 2, which are 1 for the row
+// before and 0 for the row itself.
 Status add_hidden_shift(Model& model, backend::Backend& backend) {
   if (!keeps_hidden(model.spec, HiddenKept::as_state)) return {};
   std::vector<float> shift(2 * std::size_t{model.spec.d_model}, 0.0f);

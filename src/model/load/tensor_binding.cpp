@@ -33,7 +33,7 @@ bool is_redundant(std::string_view name) {
          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-// Returns whether products of this matrix can be multiplied by factors. They cannot for embedding tables and for per-head matrices
+// Returns whether products of this matrix can be multiplied by factors. This is not possible for embedding tables and for per-head matrices
 // (head_linear()).
 bool can_be_scaled(const Binding& binding) {
   return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd && binding.role != Role::segment_embd &&
@@ -43,8 +43,8 @@ bool can_be_scaled(const Binding& binding) {
 
 bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ffn_up || role == Role::ffn_down; }
 
-// Limit for the length of a matrix's row, in values: a thousand times the length in real models. It keeps every offset within a row below
-// 2^32.
+// Limit for the length of a matrix's row, in values: a thousand times the length in real models. The limit keeps every offset within a row
+// below 2^32.
 constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
 
 std::string shape_text(const TensorInfo& tensor) {

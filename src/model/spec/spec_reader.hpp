@@ -1,4 +1,4 @@
-// Makes a ModelSpec from a model's settings. Each subject has a function in a file of its own: read_attention(), read_feed(), read_rope()
+// Makes a ModelSpec from a model's settings. Each subject has a function in a separate file: read_attention(), read_feed(), read_rope()
 // and so on.
 #pragma once
 

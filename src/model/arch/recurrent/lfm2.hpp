@@ -1,4 +1,4 @@
-// LFM2 (Liquid AI 2025): most layers are short convolutions, the others attention with norms over queries and keys. The final norm is
+// LFM2 (Liquid AI 2025): most layers are short convolutions; the other layers are attention with norms over queries and keys. The final norm is
 // called token_embd_norm in the file, as if it belonged to the embedding.
 #pragma once
 
