@@ -50,7 +50,7 @@ struct AdapterBase {
 struct AdapterTensor {
   std::uint32_t tensor = 0;     // index into AdapterBase::tensors
   std::uint32_t rank = 0;       // > 0
-  DType dtype = DType::f32;     // of `a` and `b`: F32, F16 or BF16
+  DType dtype = DType::f32;     // type of `a` and `b`: F32, F16 or BF16
   std::uint64_t a_count = 1, b_count = 1;
   std::vector<std::byte> a = {};  // [a_count, rank, inputs]; embeddings: [vocab_size, rank]
   std::vector<std::byte> b = {};  // [b_count, outputs, rank]; embeddings: [inputs, rank]

@@ -18,7 +18,7 @@ bool first_half(const Shape& shape, Recipe& recipe);         // the first half o
 bool second_half(const Shape& shape, Recipe& recipe);
 
 bool falcon_qkv(const Shape& shape, Recipe& recipe);         // all queries, all keys, all values; folders have Q, K, V of each group of heads
-bool internlm_qkv(const Shape& shape, Recipe& recipe);       // the same; queries and keys become pairs (2i, 2i + 1)
+bool internlm_qkv(const Shape& shape, Recipe& recipe);       // like falcon_qkv, and queries and keys become pairs (2i, 2i + 1)
 
 // Matrices of all experts: [outputs, inputs] if transformers saved them, [inputs, outputs] in hubs' folders. Gate and up are one matrix.
 bool gates_of_experts(const Shape& shape, Recipe& recipe);

@@ -93,7 +93,7 @@ class Slot {
   using HeldElement = std::conditional_t<std::is_const_v<Byte>, const Element, Element>;
 
   static constexpr std::size_t kPair = Codec::pair;
-  static constexpr std::size_t kRun = 64;  // how many numbers one loop converts, so that compilers vectorise it
+  static constexpr std::size_t kRun = 64;  // numbers that one loop converts; a fixed count, so that compilers vectorise the loop
 
   void put(const float* values) const noexcept {
     float scale = 1.0f;

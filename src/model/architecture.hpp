@@ -82,7 +82,7 @@ struct Experts {
   RoutingKind routing = RoutingKind::softmax;     // default, for files that do not say
   Renormalise renormalise = Renormalise::yes;     // default, for files that do not say
   Ffn ffn = Ffn::experts;                         // the kind of FFN in layers with experts
-  GroupScore softmax_groups = GroupScore::two_best;  // how groups of experts are scored if the experts' scores are a softmax
+  GroupScore softmax_groups = GroupScore::two_best;  // the score of a group of experts if the experts' scores are a softmax
 };
 
 // The way in which a file says which layers are recurrent.

@@ -47,7 +47,7 @@ struct HeadRow {
 
 // The functions of one kind of draft heads.
 struct DraftHeads {
-  std::string_view name;  // as messages call it
+  std::string_view name;  // name for messages
   RowsRead reads;
   HiddenKept kept;
   // The tensors of the heads' layers; nullptr: the architecture's table has them.

@@ -75,7 +75,7 @@ class SelectedRows {
   [[nodiscard]] std::size_t n_outputs() const noexcept { return n_outputs_; }
 
  private:
-  std::vector<std::uint32_t> rows_;  // of all lists
+  std::vector<std::uint32_t> rows_;  // the rows of all lists, one list after another
   std::vector<std::span<const std::uint32_t>> lists_;
   std::size_t n_outputs_ = 0;
 };

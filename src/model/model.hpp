@@ -68,7 +68,7 @@ struct Model {
   std::vector<std::vector<double>> rope_frequencies;  // [spec.ropes][pairs], to which `ropes` refer
   std::vector<backend::RopeTable> ropes;              // [spec.ropes]
   std::vector<backend::RopeTable> layer_ropes;        // [n_layers], the rope of each layer
-  std::vector<backend::AttentionShape> attentions;    // of the layers that attend, in their order, without draft heads
+  std::vector<backend::AttentionShape> attentions;    // attentions of the layers that attend, in the order of layers, without draft heads
 
   [[nodiscard]] Layer layer(std::uint32_t index) const noexcept {
     return {index, spec.layer(index), layer_weights[index], index < places.size() ? places[index] : LayerPlace()};

@@ -24,7 +24,7 @@ class SafetensorsWriter {
 
  private:
   std::string header_ = "{\"__metadata__\":{\"format\":\"pt\"}";
-  std::uint64_t bytes_ = 0, written_ = 0;  // of the tensors
+  std::uint64_t bytes_ = 0, written_ = 0;  // bytes of the tensors: declared by add(), and written
   std::unique_ptr<ReplacementFile> open_;
 };
 

@@ -40,7 +40,7 @@ class PagePool {
 
   // Add and remove references to pages. (New pages come from KvPools::State::acquire().)
   void share(PageId id) noexcept;                      // adds a reference
-  void share(std::span<const PageId> ids) noexcept;    // the same for each page; skips kNoPage
+  void share(std::span<const PageId> ids) noexcept;    // adds a reference to each page; skips kNoPage
   void release(std::span<const PageId> ids) noexcept;  // removes one reference from each page; skips kNoPage
   [[nodiscard]] std::uint32_t references(PageId id) const noexcept { return pages_[id].references; }
   // Returns whether the sequence that holds the page may write to it: no other sequence holds the page, and the index does not know it.

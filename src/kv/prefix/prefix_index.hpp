@@ -57,7 +57,7 @@ struct PrefixNode : std::enable_shared_from_this<PrefixNode> {
   const PooledLayout* layout = nullptr;
   std::vector<Token> tokens;             // the page's tokens, -1 for an embedding; a root has none
   std::vector<Hash128> contents;         // content_hash() of each embedding of the page, in order
-  std::vector<KvAdapter> adapters;       // those whose first position is in the page
+  std::vector<KvAdapter> adapters;       // the adapters whose first position is in the page
   std::vector<IndexedPage> pages;        // [group]; a root has none
   PrefixNode* parent = nullptr;
   PrefixNode* first_child = nullptr;
