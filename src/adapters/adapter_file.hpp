@@ -45,8 +45,8 @@ struct AdapterBase {
 };
 
 // The change of one tensor. `a` and `b` have one matrix for each matrix of the tensor, or one matrix for all of them.
-// Exception: for the table of embeddings, `a` has one row for each token, [vocab_size, rank], and `b` is [inputs, rank], where `inputs` is the
-// width of the table's rows. The table's row of token t changes by scale * b a[t].
+// Exception: for the table of embeddings, `a` has one row for each token, [vocab_size, rank], and `b` is [inputs, rank], where `inputs` is
+// the width of the table's rows. The table's row of token t changes by scale * b a[t].
 struct AdapterTensor {
   std::uint32_t tensor = 0;     // index into AdapterBase::tensors
   std::uint32_t rank = 0;       // > 0

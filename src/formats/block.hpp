@@ -41,8 +41,7 @@ inline void pack_nibbles(const Quants<32>& q, std::byte* at) noexcept {
   for (std::size_t i = 0; i < 16; ++i) at[i] = static_cast<std::byte>((q[i] & 15) | ((q[16 + i] & 15) << 4));
 }
 
-// Adds 16 to value i where bit i of the 32 bits is set. Uses a table of masks, because SSE cannot shift each lane
-// by a different number.
+// Adds 16 to value i where bit i of the 32 bits is set. Uses a table of masks, because SSE cannot shift each lane by a different number.
 inline void unpack_fifth_bits(const std::byte* at, Quants<32>& q) noexcept {
   static constexpr auto kMask = [] {
     std::array<std::uint32_t, 32> mask{};

@@ -55,9 +55,8 @@ struct Block32 {
   std::uint16_t d, m;  // f16
 };
 
-// A superblock taken apart. 4 and 5 bits: value = (d * scale) * q - (dmin * min), where `scales` are the 12 bytes with
-// scales and minima that Q4_K and Q5_K have (MinScales in k_quants.hpp). 6 bits: value = (d * scale) * (q - 32), where
-// `scales` are 16 signed bytes.
+// A superblock taken apart. 4 and 5 bits: value = (d * scale) * q - (dmin * min), where `scales` are the 12 bytes with scales and minima
+// that Q4_K and Q5_K have (MinScales in k_quants.hpp). 6 bits: value = (d * scale) * (q - 32), where `scales` are 16 signed bytes.
 struct Block256 {
   std::array<std::uint8_t, 256> q;
   std::array<std::uint8_t, 16> scales;

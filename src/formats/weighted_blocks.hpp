@@ -1,6 +1,6 @@
 // Encodes blocks of 32 values with one scale (Q4_0, Q5_0), or with a scale and a minimum (Q4_1, Q5_1), if the importance of the values is
-// known. The encoder searches for the best scales, as in the superblock formats. Without importance, these formats are
-// encoded as in ggml's reference encoders, which do not search.
+// known. The encoder searches for the best scales, as in the superblock formats. Without importance, these formats are encoded as in ggml's
+// reference encoders, which do not search.
 #pragma once
 
 #include "formats/scale_search.hpp"

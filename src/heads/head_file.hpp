@@ -45,9 +45,9 @@ struct HeadFile {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
 };
 
-// Reads the heads at a path: a folder as hubs publish Medusa and EAGLE heads (config.json and safetensors), a file of such a folder, or a GGUF
-// file of an EAGLE-3 head. Does not read the tensors' values yet. Errors (the message names the file and the key or tensor): not_found;
-// corrupt_file; unsupported, the file has heads of another kind, or no heads; io; cancelled, by `stop`.
+// Reads the heads at a path: a folder as hubs publish Medusa and EAGLE heads (config.json and safetensors), a file of such a folder, or a
+// GGUF file of an EAGLE-3 head. Does not read the tensors' values yet. Errors (the message names the file and the key or tensor):
+// not_found; corrupt_file; unsupported, the file has heads of another kind, or no heads; io; cancelled, by `stop`.
 [[nodiscard]] Result<HeadFile> read_draft_heads(const std::filesystem::path& path, const std::stop_token& stop);
 
 // Reads the heads of a GGUF source that is already open. Errors: those of read_draft_heads().

@@ -1,5 +1,5 @@
-// Reads Medusa heads (Cai et al. 2024). Head I has the tensors I.J.linear.weight and I.J.linear.bias for residual block J, and I.N.weight, the
-// output matrix after its N blocks. In some files, names begin with "medusa_head.".
+// Reads Medusa heads (Cai et al. 2024). Head I has the tensors I.J.linear.weight and I.J.linear.bias for residual block J, and I.N.weight,
+// the output matrix after its N blocks. In some files, names begin with "medusa_head.".
 #include <algorithm>
 #include <charconv>
 #include <optional>

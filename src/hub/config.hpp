@@ -14,8 +14,8 @@ namespace tessera::detail::hub {
 // `most` bytes.
 [[nodiscard]] Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name, std::uint64_t most);
 
-// Returns the JSON object, or the list, in a file of the folder; null if there is no such file. Errors: corrupt_file, the
-// file is not a JSON object (list); io.
+// Returns the JSON object, or the list, in a file of the folder; null if there is no such file. Errors: corrupt_file, the file is not a
+// JSON object (list); io.
 [[nodiscard]] Result<Json> read_object(const std::filesystem::path& folder, std::string_view name);
 [[nodiscard]] Result<Json> read_list(const std::filesystem::path& folder, std::string_view name);
 

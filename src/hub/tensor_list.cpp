@@ -83,8 +83,8 @@ TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisati
     : model_(model), mapping_(mapping), quantisation_(quantisation), used_(model.folder_.tensors().size()) {
   shape_ = shape_of_model(model.settings_);
   has_experts_ = mapping.given(Setting::n_experts) > 0;
-  // Each layer has at least one tensor, unless layers share weights. A number of layers above the number of tensors is wrong, so it is limited
-  // here. (The reader of the settings reports the error.)
+  // Each layer has at least one tensor, unless layers share weights. A number of layers above the number of tensors is wrong, so it is
+  // limited here. (The reader of the settings reports the error.)
   const std::size_t n_tensors = model.n_groups_ == 0 ? model.folder_.tensors().size() : std::size_t{kMostLayers};
   const auto most = static_cast<std::int64_t>(std::min<std::size_t>(n_tensors, kMostLayers));
   n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(mapping.given(Setting::n_layers), 0, most));

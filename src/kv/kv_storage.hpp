@@ -108,8 +108,8 @@ class KvStorage {
 
   // Returns the table of page addresses: [group][page].
   [[nodiscard]] std::byte* const* const* tables() const noexcept { return tables_.data(); }
-  // Returns how many entries the page table of a group has, including the entries of pages that were given back. The
-  // number is the same for all groups.
+  // Returns how many entries the page table of a group has, including the entries of pages that were given back. The number is the same for
+  // all groups.
   [[nodiscard]] std::uint64_t size() const noexcept { return pages_.front().size(); }
   // Returns how many pages at its beginning the group has given back.
   [[nodiscard]] std::uint64_t front(std::size_t group) const noexcept {

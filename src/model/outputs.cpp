@@ -19,8 +19,8 @@ Finish finish_of(RowOutput output) noexcept {
   return output == RowOutput::embedding ? Finish::embeddings : output == RowOutput::scores ? Finish::scores : Finish::logits;
 }
 
-// Returns how many of the rows from index `first` of `selected` on are computed together: at most kOutputRows rows,
-// whose outputs all need the same operations.
+// Returns how many of the rows from index `first` of `selected` on are computed together: at most kOutputRows rows, whose outputs all need
+// the same operations.
 std::size_t group_size(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
                        std::span<const std::uint32_t> selected, std::size_t first) {
   const auto left = selected.subspan(first, std::min<std::size_t>(selected.size() - first, kOutputRows));
@@ -42,8 +42,8 @@ std::size_t draw_tokens(backend::Backend& b, const Step& step, std::span<const s
   if (n == 0) return 0;
   const Status together = b.sample(Act::logits, first, {tokens.data(), n});
   for (std::size_t i = 0; i < n; ++i) {
-    // If the logits of one row have a NaN, the draw for all rows fails. So each row is then drawn by itself, and only
-    // the row with the NaN gets the error.
+    // If the logits of one row have a NaN, the draw for all rows fails. So each row is then drawn by itself, and only the row with the NaN
+    // gets the error.
     const Status alone = together || n == 1 ? together : b.sample(Act::logits, first + i, {&tokens[i], 1});
     sink.drawn(rows[i], alone ? Result<Token>(tokens[i]) : Result<Token>(alone.error()));
   }

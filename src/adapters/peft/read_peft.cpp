@@ -30,8 +30,8 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Returns the tables of the model's architecture, the likeliest first: tables whose model type is part of the name of the adapter's base or of
-// the model. The order matters, because model types of one architecture can arrange their rows in different ways (Helium and Llama).
+// Returns the tables of the model's architecture, the likeliest first: tables whose model type is part of the name of the adapter's base or
+// of the model. The order matters, because model types of one architecture can arrange their rows in different ways (Helium and Llama).
 std::vector<const hub::Table*> likely_tables(const AdapterBase& base, const PeftConfig& config) {
   std::vector<const hub::Table*> tables = hub::tables_of(base.architecture);
   const auto own_name = base.settings.string_or(Setting::name, "");

@@ -20,8 +20,8 @@ class HeaderBytes {
 
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
 
-  // Returns the bytes [offset, offset + count), valid until the next call. Precondition: the bytes lie
-  // below limit() and fit into the window.
+  // Returns the bytes [offset, offset + count), valid until the next call. Precondition: the bytes lie below limit() and fit into the
+  // window.
   [[nodiscard]] Result<std::span<const std::byte>> view(std::uint64_t offset, std::size_t count) noexcept {
     if (offset < first_ || offset + count > first_ + view_.size()) {
       const auto want = static_cast<std::size_t>(std::min<std::uint64_t>(window_.size(), limit_ - offset));

@@ -1,10 +1,10 @@
-// Weights of 4-bit floats (E2M1), two in a byte, the lower nibble first. Decoding is exact: the weights become our MXFP4
-// and NVFP4 blocks, which have the nibbles in another order.
+// Weights of 4-bit floats (E2M1), two in a byte, the lower nibble first. Decoding is exact: the weights become our MXFP4 and NVFP4 blocks,
+// which have the nibbles in another order.
 //
 // MXFP4 (gpt-oss): blocks U8 [rows, inputs / 32, 16], scales U8 [rows, inputs / 32]: weight = float * 2^(scale - 127).
-// NVFP4 (compressed-tensors, ModelOpt): weights U8 [rows, inputs / 2], scales F8_E4M3 [rows, inputs / 16]; the matrix
-// has one more scale, in another tensor, which the caller passes to the engine as the matrix's scale factor
-// (compressed-tensors: the inverse of the number in the tensor).
+// NVFP4 (compressed-tensors, ModelOpt): weights U8 [rows, inputs / 2], scales F8_E4M3 [rows, inputs / 16]; the matrix has one more scale,
+// in another tensor, which the caller passes to the engine as the matrix's scale factor (compressed-tensors: the inverse of the number in
+// the tensor).
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
@@ -21,9 +21,8 @@ struct RowRange {
   std::uint64_t first, count, step = 1;
 };
 
-// Check that the tensors have the bytes that the shape needs, and that our blocks can represent each scale. Errors:
-// unsupported, a row is not whole blocks (MXFP4: of 32, NVFP4: of 64); corrupt_file. The functions below need rows that
-// were checked.
+// Check that the tensors have the bytes that the shape needs, and that our blocks can represent each scale. Errors: unsupported, a row is
+// not whole blocks (MXFP4: of 32, NVFP4: of 64); corrupt_file. The functions below need rows that were checked.
 [[nodiscard]] Status check_mxfp4(const Fp4Rows& rows) noexcept;
 [[nodiscard]] Status check_nvfp4(const Fp4Rows& rows) noexcept;
 

@@ -27,13 +27,12 @@ struct GptqLayer {
   std::span<const std::byte> g_idx = {};  // empty: input / group
 };
 
-// Returns the form of the layer's rows. `act_order`: the result of check_gptq(). true: g_idx is not input / group, so the
-// inputs of a block can have different scales.
+// Returns the form of the layer's rows. `act_order`: the result of check_gptq(). true: g_idx is not input / group, so the inputs of a block
+// can have different scales.
 [[nodiscard]] DType gptq_form(const GptqLayer& layer, bool act_order) noexcept;
 
-// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether
-// g_idx differs from input / group. Errors: unsupported, another number of bits; corrupt_file. The functions below need a
-// layer that was checked.
+// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether g_idx differs from
+// input / group. Errors: unsupported, another number of bits; corrupt_file. The functions below need a layer that was checked.
 [[nodiscard]] Result<bool> check_gptq(const GptqLayer& layer) noexcept;
 
 // Decodes the rows of the outputs [first, first + rows) into `out`, in gptq_form(). A block form is exact; in single numbers, each weight is

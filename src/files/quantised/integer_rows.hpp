@@ -1,15 +1,14 @@
-// The common part of the integer formats of model hubs. When it is unpacked, a weight is an integer times a scale; a group
-// of consecutive inputs of an output shares the scale. The weights are written into our block formats if these represent
-// them exactly:
+// The common part of the integer formats of model hubs. When it is unpacked, a weight is an integer times a scale; a group of consecutive
+// inputs of an output shares the scale. The weights are written into our block formats if these represent them exactly:
 //
 //   integers -8 to 7       Q4_0
 //   integers -16 to 15     Q5_0: 4 bits with a zero point
 //   integers -128 to 127   Q8_0
 //   other integers         single numbers of the scales' type
 //
-// A block has 32 values with one F16 scale, so groups must be whole blocks and scales must be F16 numbers. Otherwise rows
-// have single numbers too. A single number is the product of integer and scale, rounded once to the scales' type (F32 for
-// F32 scales). The formats' own packages compute the same numbers, because they multiply in that type.
+// A block has 32 values with one F16 scale, so groups must be whole blocks and scales must be F16 numbers. Otherwise rows have single
+// numbers too. A single number is the product of integer and scale, rounded once to the scales' type (F32 for F32 scales). The formats' own
+// packages compute the same numbers, because they multiply in that type.
 #pragma once
 
 #include <array>
@@ -72,8 +71,8 @@ inline void write_number(DType form, float value, std::byte*& out) noexcept {
   out += 2;
 }
 
-// Returns the smallest form that represents products of the integers [lowest, highest] and F16 numbers exactly; if there
-// is none, the form of single numbers. `whole`: groups are whole blocks, and scales are F16 numbers. `type`: the scales' type.
+// Returns the smallest form that represents products of the integers [lowest, highest] and F16 numbers exactly; if there is none, the form
+// of single numbers. `whole`: groups are whole blocks, and scales are F16 numbers. `type`: the scales' type.
 [[nodiscard]] constexpr DType integer_form(int lowest, int highest, bool whole, ScaleType type) noexcept {
   if (!whole || lowest < -128 || highest > 127) return number_form(type);
   if (lowest < -16 || highest > 15) return DType::q8_0;

@@ -28,15 +28,13 @@ struct PackedIntegersLayer {
 // (decode_packed_integers()). F32 scales do not count. `reordered`: the result of check_packed_integers().
 [[nodiscard]] DType packed_integers_form(const PackedIntegersLayer& layer, bool reordered) noexcept;
 
-// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether
-// g_idx differs from input / group. Errors: unsupported, another number of bits; corrupt_file. decode_packed_integers() needs a layer
-// that was checked.
+// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether g_idx differs from
+// input / group. Errors: unsupported, another number of bits; corrupt_file. decode_packed_integers() needs a layer that was checked.
 [[nodiscard]] Result<bool> check_packed_integers(const PackedIntegersLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in packed_integers_form(). Single numbers are
-// products rounded once. Blocks are exact. Exception: a BF16 scale below 2^-17 or above 65504 that is not an F16 number is
-// rounded to one. Adds the number of blocks with a rounded scale to `rounded`. Threads: several threads may decode
-// different rows at once.
+// Decodes the rows of the outputs [first, first + rows) into `out`, in packed_integers_form(). Single numbers are products rounded once.
+// Blocks are exact. Exception: a BF16 scale below 2^-17 or above 65504 that is not an F16 number is rounded to one. Adds the number of
+// blocks with a rounded scale to `rounded`. Threads: several threads may decode different rows at once.
 [[nodiscard]] Status decode_packed_integers(const PackedIntegersLayer& layer, bool reordered, std::uint64_t first,
                                             std::uint64_t rows, std::span<std::byte> out,
                                             std::uint64_t& rounded) noexcept;

@@ -1,5 +1,5 @@
-// Recognises files that have the name of a safetensors file or JSON index, but another content: the remains of a failed
-// download, or another kind of model file.
+// Recognises files that have the name of a safetensors file or JSON index, but another content: the remains of a failed download, or
+// another kind of model file.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// A folder of safetensors files, as model hubs publish models: one file, or several files (shards) with an index that
-// says which file has which tensor.
+// A folder of safetensors files, as model hubs publish models: one file, or several files (shards) with an index that says which file has
+// which tensor.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace tessera::detail {
 
-// The tensors of a model in safetensors files. A cheap, immutable handle: copies share the headers. The files stay
-// open. Threads: any function may be called from several threads at once.
+// The tensors of a model in safetensors files. A cheap, immutable handle: copies share the headers. The files stay open. Threads: any
+// function may be called from several threads at once.
 //
 //   auto folder = SafetensorsFolder::open("llama-3.2-1b");
 //   const SafetensorsTensor* norm = folder->find("model.norm.weight");

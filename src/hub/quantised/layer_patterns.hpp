@@ -17,8 +17,8 @@ enum class Naming : std::uint8_t { not_at_all, by_class, by_name };
 class LayerPatterns {
  public:
   LayerPatterns() = default;  // all layers, by their class
-  // Reads "targets": names of modules ("lm_head"), patterns ("re:.*q_proj", which must match from the name's beginning), and classes. The only
-  // class is Linear: all quantised matrices. Errors: unsupported, another class, or a pattern that PCRE2 refuses.
+  // Reads "targets": names of modules ("lm_head"), patterns ("re:.*q_proj", which must match from the name's beginning), and classes. The
+  // only class is Linear: all quantised matrices. Errors: unsupported, another class, or a pattern that PCRE2 refuses.
   [[nodiscard]] static Result<LayerPatterns> read(const Json* targets);
   // Returns the pattern that names only this layer.
   [[nodiscard]] static LayerPatterns of_layer(std::string name);

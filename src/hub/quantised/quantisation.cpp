@@ -41,8 +41,8 @@ constexpr QuantisationMethod kMethods[] = {
 };
 
 // Ends of the names of tensors that belong to quantised matrices but are not needed to decode weights. Scales of activations are read only
-// if inputs are rounded (input_rounding()). Scales of keys and values are not used: the caller chooses the KV type, and its codec computes the
-// scales.
+// if inputs are rounded (input_rounding()). Scales of keys and values are not used: the caller chooses the KV type, and its codec computes
+// the scales.
 constexpr std::array<std::string_view, 11> kBeside = {".input_scale",  ".input_zero_point", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale",
                                                       ".k_zero_point", ".v_zero_point",     ".q_scale",            ".kv_scale",         ".output_scale"};
 

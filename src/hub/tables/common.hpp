@@ -108,8 +108,8 @@ void map_rope(Mapping& m, std::string_view kind = "full_attention");
 [[nodiscard]] std::vector<float> llama3_divisors(double theta, std::int64_t dim, double factor, double low, double high, double original);
 // Maps the number of a head's dimensions that rotate: partial_rotary_factor times the head's dimensions. Precondition: map_common().
 void map_partial_rope(Mapping& m);
-// Map sliding_window. Layers have the window if layer_types says so; without layer_types, all layers have it. map_mixed_windows() is for types
-// whose architecture mixes layers with and without a window (Architecture::windows).
+// Map sliding_window. Layers have the window if layer_types says so; without layer_types, all layers have it. map_mixed_windows() is for
+// types whose architecture mixes layers with and without a window (Architecture::windows).
 void map_windows(Mapping& m);
 void map_mixed_windows(Mapping& m);
 // Maps sliding_window of types that have windows only if use_sliding_window is true. `usual` says whether a layer has a window if config.json

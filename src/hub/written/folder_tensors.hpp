@@ -1,6 +1,6 @@
 // The tensors of a folder that is written, and the model's tensors from which they are made. The rows of a type's table say how the model's
-// tensors are made from the folder's tensors. Here the same recipes are used backwards: a recipe is applied to a list of indices 0, 1, 2 ... in
-// place of the folder tensor's numbers. The result has, for each number of the model's tensor, its index in the folder's tensor.
+// tensors are made from the folder's tensors. Here the same recipes are used backwards: a recipe is applied to a list of indices 0, 1, 2
+// ... in place of the folder tensor's numbers. The result has, for each number of the model's tensor, its index in the folder's tensor.
 #pragma once
 
 #include <functional>

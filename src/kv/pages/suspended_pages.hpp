@@ -1,4 +1,4 @@
-// The pages of a suspended cache: pages in the file, pages that are being written to the file, and pages that are being read from the file.
+// The pages of a suspended cache. A page is in the file, or is being written to the file or read from it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The prefix index finds KV pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). The index is a tree. A root
-// stands for a layout and an identity (model, numerics, KV types, salt). Each node below a root stands for one full page of inputs, and
-// refers to one page of every group of layers. Nodes are looked up by hash, where a node's hash covers its parent's hash and its own
+// The prefix index finds KV pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). The index is a tree. A
+// root stands for a layout and an identity (model, numerics, KV types, salt). Each node below a root stands for one full page of inputs,
+// and refers to one page of every group of layers. Nodes are looked up by hash, where a node's hash covers its parent's hash and its own
 // inputs. Then parent and inputs are compared, so that even if hashes collide, a hit has the same identity and the same inputs from the
 // beginning on.
 //

@@ -1,6 +1,6 @@
-// The MTP head: an additional layer after the model's last layer, which guesses the token after the next (DeepSeek-AI 2024). Its input is x = W
-// [norm(e), norm(h)], where e is the token's embedding and h the hidden state of the token before it. Hidden states are taken after the
-// final norm.
+// The MTP head: an additional layer after the model's last layer, which guesses the token after the next (DeepSeek-AI 2024). The head's input
+// is x = W [norm(e), norm(h)], where e is the token's embedding and h the hidden state of the token before. Hidden states are taken after
+// the final norm.
 #include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
 #include "model/draft_heads.hpp"

@@ -59,8 +59,8 @@ struct SettingReader {
   [[nodiscard]] Result<double> positive_or_none(Setting setting, double usual) const;
   [[nodiscard]] Result<float> softcap(Setting setting, double usual) const;
 
-  // Returns the context length of the model's first training, before a later training made it longer. Returns `context` if
-  // the file does not have the setting.
+  // Returns the context length of the model's first training, before a later training made it longer. Returns `context` if the file does
+  // not have the setting.
   [[nodiscard]] Result<std::uint32_t> original_context(std::uint32_t context) const;
 };
 

@@ -120,8 +120,8 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 1
                     Field{"head_high", model.draft_heads.features[2], Counts::if_set}};
 }
 
-// field_count() returns the number of fields of an aggregate: the largest number of initializers that it accepts. AnyField
-// is an initializer for a field of any type.
+// field_count() returns the number of fields of an aggregate: the largest number of initializers that it accepts. AnyField is an
+// initializer for a field of any type.
 struct AnyField {
   template <class T>
   operator T() const;

@@ -15,8 +15,8 @@ namespace {
 
 bool attends(const LayerSpec& layer) noexcept { return layer.mixer == Mixer::attention; }
 
-// Returns how many elements of a head this rope rotates. Reads the setting only if a layer has the rope: Nemotron-H's files
-// have the setting although their heads do not rotate.
+// Returns how many elements of a head this rope rotates. Reads the setting only if a layer has the rope: Nemotron-H's files have the
+// setting although their heads do not rotate.
 Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Setting setting, const ModelSpec& spec) {
   std::uint32_t key_dim = 0, first = 0;
   for (const LayerSpec& layer : spec.layers) {
