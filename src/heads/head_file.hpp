@@ -1,5 +1,5 @@
 // Draft heads in a file separate from the model that they were trained for. Each kind of file has a reader (readers.hpp), which makes a
-// HeadFile from it. Then the heads' tensors join the model's tensors (JoinedSource), and the heads' spec joins the model's spec (add_heads()).
+// HeadFile from it. Then JoinedSource adds the heads' tensors to the model's tensors, and add_heads() adds the heads to the model's spec.
 #pragma once
 
 #include <array>

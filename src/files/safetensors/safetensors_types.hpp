@@ -39,7 +39,7 @@ enum class SafetensorsType : std::uint8_t {
 [[nodiscard]] std::uint32_t bits_of(SafetensorsType type) noexcept;  // bits of one value: 4 to 64; 0 for no type
 [[nodiscard]] std::optional<SafetensorsType> safetensors_type(std::string_view name) noexcept;
 
-// A tensor as its file's header describes it. Name and dims live as long as the SafetensorsFile or SafetensorsFolder that returned the tensor.
+// A tensor as its file's header describes it. The memory of `name` and `dims` belongs to the SafetensorsFile or SafetensorsFolder.
 struct SafetensorsTensor {
   std::string_view name;
   SafetensorsType type;

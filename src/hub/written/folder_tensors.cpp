@@ -154,7 +154,8 @@ class TensorPlanner {
     return {};
   }
 
-  // Checks that a row has used each tensor of the model, because others would be lost. Exception: factors of the rope, which are in config.json.
+  // Checks that rows have used all tensors of the model, because other tensors would be lost. Exception: the rope's factors, which are in
+  // config.json.
   [[nodiscard]] Status check_all_used() const {
     for (std::size_t i = 0; i < is_used_.size(); ++i) {
       const std::string_view name = model_.tensors()[i].name;

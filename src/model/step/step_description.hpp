@@ -47,7 +47,7 @@ struct DescribedRow {
   Token token = 0;                         // in a row with an embedding: the token that gather() takes, 0 if there is none
   std::uint32_t embedding = kNoEmbedding;  // index into StepInputs::embeddings, for a row that has a vector instead of a token
   std::uint32_t sequence = 0;              // index into StepDescription::pages
-  std::uint32_t branches = 0;              // number of sequences right after `sequence` that get the row's key and value too (RowTable::n_also)
+  std::uint32_t branches = 0;              // number of sequences after `sequence` that also get the row's key and value (RowTable::n_also)
   std::uint64_t position = 0;
   std::uint32_t segment = 0;               // the row's segment, in models that have segments
   std::uint32_t first_adapter = 0, n_adapters = 0;  // the row's adapters, a range of StepDescription::adapters
