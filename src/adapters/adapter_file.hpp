@@ -55,7 +55,7 @@ struct AdapterTensor {
   std::vector<std::byte> a = {};  // [a_count, rank, inputs]; embeddings: [vocab_size, rank]
   std::vector<std::byte> b = {};  // [b_count, outputs, rank]; embeddings: [inputs, rank]
   std::vector<float> lengths = {};  // [count * outputs], DoRA's magnitude: the length of each row of W + scale * B A; empty: not DoRA
-  float scale = 1.0f;           // alpha / rank, alpha / sqrt(rank) (rsLoRA), or 1 if the file gives no alpha
+  float scale = 1.0f;           // alpha / rank, alpha / sqrt(rank) (rsLoRA), or 1 if the file states no alpha
   // true: changes the table of embeddings: the rows of tokens, but no product. If the table is also the output matrix (a tied model), the
   // product with the table stays the same. false: changes a product. In a tied model, `tensor` is the table also for the change of the
   // output's product.

@@ -23,7 +23,7 @@ class AdapterContents {
 
   std::string name, base;         // names of the adapter and of the base model, as in the file; may be empty
   std::string architecture;       // the base model's architecture
-  double alpha = 0.0;             // numerator of the scale alpha / rank; 0: the file gives none, and the scale is 1
+  double alpha = 0.0;             // numerator of the scale alpha / rank; 0: the file states none, and the scale is 1
   std::vector<Token> invocation;  // aLoRA's tokens; empty: not aLoRA
 
   // Returns the tensors, in the order of the file. A tensor's name is the name of the tensor that it changes, and ".lora_a" or ".lora_b".

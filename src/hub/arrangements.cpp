@@ -16,7 +16,7 @@ void set_rows(Recipe& recipe, std::uint64_t rows) {
   else recipe.set_dims({only(recipe).columns, rows});
 }
 
-// Turns a vector into a matrix of one column, so that its numbers can be arranged like rows. Calling it again changes nothing.
+// Turns a vector into a matrix of one column, so that the vector's numbers can be arranged like rows. A second call changes nothing.
 void as_rows(Recipe& recipe) {
   if (recipe.n_dims != 1 || only(recipe).columns == 1) return;
   only(recipe).rows = only(recipe).columns;

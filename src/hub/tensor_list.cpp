@@ -133,7 +133,7 @@ Result<std::shared_ptr<const Matrix>> TensorList::find(const TensorRow& row, std
 }
 
 bool TensorList::is_made(std::string_view name) const noexcept {
-  // The tensors of a layer are added together, so the name is among the last ones.
+  // The tensors of a layer are added together, so the name is among the last names.
   const std::size_t first = model_.made_.size() > 64 ? model_.made_.size() - 64 : 0;
   return std::any_of(model_.made_.begin() + static_cast<std::ptrdiff_t>(first), model_.made_.end(),
                      [&](const HubModel::Made& made) { return made.name == name; });

@@ -65,7 +65,7 @@ class PageRange {
     decommit(dropped_, end);
     dropped_ = end;
   }
-  // Commits memory again for those dropped pages whose index is `n` or more. Returns false if Memory has none.
+  // Commits memory again for the dropped pages from index `n` on. Returns false if Memory has none.
   [[nodiscard]] bool take_again(std::uint64_t n) noexcept {
     const std::uint64_t begin = whole_granules(n);
     if (base_ == nullptr || begin >= dropped_) return true;

@@ -187,7 +187,7 @@ Status KvCache::resume() noexcept {
   State& s = *state_;
   if (!s.storage->suspended()) return {};
   TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
-  // The pages that resume() has read are new ones, which the prefix index does not know. The next commit offers them.
+  // The pages that resume() has read are new pages, which the prefix index does not know. The next commit offers these pages.
   s.published = 0;
   s.can_publish = !s.edited && s.holds_whole_pages();
   return {};

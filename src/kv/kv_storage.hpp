@@ -63,7 +63,7 @@ class KvStorage {
   virtual Result<std::unique_ptr<KvStorage>> create_empty(std::uint64_t capacity) const = 0;
 
   // The next functions are for the states of recurrent layers (state_pages.cpp). If the model has no recurrent layers, they do nothing. A
-  // step writes its states to slots. When the step is committed, the slots become pages.
+  // step writes its states to slots. When the step is committed, the slots whose states are kept become pages, and the rest is given back.
 
   // Takes slots for the states of the step's rows. Precondition: make_writable() was called for the rows. After an error nothing has
   // changed.

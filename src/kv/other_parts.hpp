@@ -36,7 +36,7 @@ struct Elsewhere {
 // Records that other processes have parts of `cache`. Precondition: the cache is empty.
 void set_elsewhere(KvCache& cache, Elsewhere elsewhere) noexcept;
 [[nodiscard]] const Elsewhere& elsewhere_of(const KvCache& cache) noexcept;
-// Returns the layout of all heads and layers, also of those in other processes.
+// Returns the layout of all heads and layers, including heads and layers in other processes.
 [[nodiscard]] inline const KvLayout& whole_layout(const KvCache& cache) noexcept {
   const Elsewhere& elsewhere = elsewhere_of(cache);
   return elsewhere.parts != nullptr ? *elsewhere.whole : cache.layout();

@@ -4,7 +4,7 @@
 //   token    0  1  2  3  4  5  6  7  8  9 10 11
 //   votes    9  0  0  5  0  0  0  2  0  0  1  0
 //   pooled   -  5  5  5  5  5  2  2  2  2  -  -      the largest vote within Keep::pooled tokens on either side, here 2
-//   stays    x  x  x  x  x  x              x  x      of the middle the 5 tokens with the largest pooled votes; of equal ones the later
+//   stays    x  x  x  x  x  x              x  x      the middle: 5 tokens with the largest pooled votes; if equal, the later token
 #pragma once
 
 #include <cstddef>

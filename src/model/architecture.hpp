@@ -68,7 +68,7 @@ struct MixedWindows {
   bool first_sees_all = false;  // true: the first of each N layers sees everything, not the last
 };
 
-// Softcaps of models whose file gives none; 0: no softcap.
+// Softcaps for files that do not state them; 0: no softcap.
 struct Softcaps {
   double scores = 0, logits = 0;
 };
@@ -117,7 +117,7 @@ struct Architecture {
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   Experts experts = {};
   bool has_temperature = false;                // queries may be multiplied by a factor that grows with their position
-  double temperature = 0;                      // rate of that growth if the file gives none; 0: no growth
+  double temperature = 0;                      // rate of that growth if the file states none; 0: no growth
   Softcaps softcaps = {};
   Sinks sinks = Sinks::none;
   YarnRamp yarn_ramp = YarnRamp::whole_pairs;
@@ -125,7 +125,7 @@ struct Architecture {
   OutputGate output_gate = OutputGate::none;
   bool rotates_if_said = false;                // rope is used only if the file sets rope.scaling.finetuned
   bool is_latent = false;                      // latent attention: a token's keys and values are one latent vector
-  double score_scale = 0;                      // factor of scores if the file gives none; 0: 1 / sqrt(key_dim)
+  double score_scale = 0;                      // factor of scores if the file states none; 0: 1 / sqrt(key_dim)
   ValueNorm value_norm = ValueNorm::none;
   bool shares_keys = false;                    // layers of some files read an earlier layer's keys and values
   bool has_per_layer_inputs = false;           // some files have an embedding table for each layer

@@ -107,7 +107,7 @@ struct WeightBytes {
 
 // The bytes of the file that loading reads.
 enum class ReadBytes : std::uint8_t {
-  all,  // all weights, for Model::weights_hash, also those that other ranks have
+  all,  // all weights, also the weights of other ranks, for Model::weights_hash
   own,  // only what the backend packs; weights_hash is not set
 };
 

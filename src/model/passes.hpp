@@ -1,4 +1,4 @@
-// Functions that the passes over a model share: the model's own forward pass (forward.cpp) and those of its draft heads (heads/).
+// Functions that the passes over a model share: the model's own forward pass (forward.cpp) and the passes of its draft heads (heads/).
 #pragma once
 
 #include <span>

@@ -122,7 +122,7 @@ struct Loops {
   }
 };
 
-// Runs a loop compiled for AVX2, whose vectors are twice as wide as those of SSE.
+// Runs a loop compiled for AVX2, whose vectors are twice as wide as SSE's.
 #if defined(__x86_64__)
 template <class Loop>
 [[gnu::target("avx2")]] auto run_avx2(const Loop& loop) noexcept {

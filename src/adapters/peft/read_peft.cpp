@@ -135,7 +135,7 @@ class PeftReader {
                     tensor_of(target).name, half, has, what, expected);
   }
 
-  // Checks that a module's matrices, together with those of its experts, have the shape of the model's tensors.
+  // Checks that a module's matrices (for experts: the matrices of all experts together) have the shape of the model's tensors.
   [[nodiscard]] Status check(const PeftModule& module, const Targets& targets, const PeftMatrices& from, std::uint64_t count) const {
     std::uint64_t rows = 0, columns = 0;
     for (const Target& target : targets.targets) {

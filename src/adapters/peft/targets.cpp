@@ -120,7 +120,7 @@ std::vector<std::string_view> parameters_of(const Table& table, const AdapterBas
 }
 
 // Returns the parameter that a module's wrapper adapts. PEFT's wrappers do not name their parameters. The innermost wrapper belongs to the
-// first adapted parameter that the module defines. If not all parameters are adapted, target_parameters says which ones are.
+// first adapted parameter that the module defines. If not all parameters are adapted, target_parameters says which are.
 std::optional<std::string_view> choose_parameter(std::vector<std::string_view> names, const ModuleName& module) {
   if (module.wrappers < names.size()) {
     std::erase_if(names, [&](std::string_view name) {

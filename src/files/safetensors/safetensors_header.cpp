@@ -2,7 +2,7 @@
 // its exact size, and the second pass fills the memory. Both passes read through a small window. A file that changes
 // between the two passes is refused.
 //
-// The rules are those of the reference implementation (safetensors 0.8): data follow each other in some order, from the
+// The rules are the reference implementation's (safetensors 0.8): data follow each other in some order, from the
 // header's end to the file's end, without holes.
 #include "files/safetensors/safetensors_header.hpp"
 
@@ -169,7 +169,7 @@ class SafetensorsParser {
     return {};
   }
 
-  // Checks that the bytes between the offsets are those that type and shape need.
+  // Checks that the number of bytes between the offsets fits type and shape.
   Status check_size(const Fields& fields) const {
     std::optional<std::uint64_t> values = 1;
     for (std::size_t i = 0; i < *fields.n_dims && values; ++i) values = checked_multiply(*values, fields.dims[i]);

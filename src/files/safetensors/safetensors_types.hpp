@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// The names and sizes are those of the reference implementation (safetensors 0.8, enum Dtype).
+// Names and sizes are the reference implementation's (safetensors 0.8, enum Dtype).
 enum class SafetensorsType : std::uint8_t {
   boolean,
   f4,

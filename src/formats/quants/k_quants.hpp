@@ -67,7 +67,7 @@ inline void weigh_by_importance(const float (&x)[N], float (&weight)[N], const f
 // these 12 bytes, for j from 0 to 3:
 //   byte j      scale j in the low six bits; the high two bits of scale j + 4 above them
 //   byte 4 + j  minimum j in the low six bits; the high two bits of minimum j + 4 above them
-//   byte 8 + j  the low four bits of scale j + 4, then those of minimum j + 4
+//   byte 8 + j  the low four bits of scale j + 4, then the low four bits of minimum j + 4
 struct MinScales {
   float d = 0, dmin = 0;
   std::uint8_t scale[8] = {}, min[8] = {};

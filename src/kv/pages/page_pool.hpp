@@ -55,7 +55,7 @@ class PagePool {
   // to the file, this may wait for them, with the lock released. Errors: cache_full, the budget has no room; out_of_memory, Memory has
   // none.
   Status provide(std::size_t n, std::unique_lock<std::mutex>& lock);
-  [[nodiscard]] PageId take() noexcept;   // takes a free page, with one reference. Precondition: there is one
+  [[nodiscard]] PageId take() noexcept;   // takes a free page, with one reference. Precondition: a page is free
   void put_back(PageId id) noexcept;      // undoes take()
 
   // Puts a used page into the index.
@@ -89,7 +89,7 @@ class PagePool {
   [[nodiscard]] std::size_t free() const noexcept { return free_.size; }
   // For tests: checks all lists and counts, and returns a text that says what is wrong; empty if nothing is.
   [[nodiscard]] std::string check() const;
-  // Number of ids, including those of pages whose slab was given back.
+  // Number of ids, including the ids of pages whose slab was given back.
   [[nodiscard]] PageId ids() const noexcept { return static_cast<PageId>(pages_.size()); }
 
  private:

@@ -103,7 +103,7 @@ std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion
       IndexedPage& page = now.nodes[at.page]->pages[at.group];
       if (page.id == kNoPage) {
         pool(at.group).attach(page, id);
-      } else {  // another sequence has read the same page meanwhile: takes that one, and gives its own back
+      } else {  // another sequence has read the same page meanwhile: takes that page, and gives back the page that was read here
         pool(at.group).share(page.id);
         fresh[i].id = std::exchange(id, page.id);
       }

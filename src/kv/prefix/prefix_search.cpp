@@ -15,7 +15,7 @@ void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& l
     const std::uint64_t window = question.windows[group], next = n * page_tokens;
     return has == SequenceHas::nothing && window != 0 && next >= window ? (next - window + 1) / page_tokens : 0;
   };
-  std::vector<std::uint64_t> present(groups, 0);  // [group]: how many nodes in a row, ending with the n-th, have the group's page
+  std::vector<std::uint64_t> present(groups, 0);  // [group]: number of consecutive nodes, ending with the n-th, that have the group's page
   for (std::uint64_t n = 1; n <= found.nodes.size(); ++n) {
     bool enough = true;
     for (std::size_t group = 0; group < groups; ++group) {

@@ -13,7 +13,7 @@ namespace tessera::detail {
 // A sequence's question to the prefix index: which of its pages are there?
 struct PrefixQuestion {
   std::string_view identity;
-  KvInputs inputs;                         // inputs that follow the sequence's present ones
+  KvInputs inputs;                         // inputs that follow the inputs that the sequence has
   std::span<const std::uint64_t> windows;  // [group]: pages that this window has passed are given back; 0: pages are never given back
 };
 

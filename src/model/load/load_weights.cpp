@@ -190,7 +190,7 @@ class BindingReader {
     if (binding.own.here) {
       const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
         const std::uint64_t row_bytes = file_row_bytes(binding.shape);
-        while (count != 0) {  // rows of one matrix of the weight at a time
+        while (count != 0) {  // one iteration for each matrix of the weight
           const std::uint64_t n = std::min(count, own - first % own), at = first / own * whole + binding.own.first + first % own;
           TESSERA_TRY_STATUS(pass(binding, next, at));
           TESSERA_TRY_STATUS(rows(binding, at, out.first(n * row_bytes)));

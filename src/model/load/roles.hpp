@@ -199,7 +199,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::embd_norm_bias, Owner::model, "token_embd_norm.bias", extent::width},
     {.role = Role::output_norm, .owner = Owner::model, .name = "output_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
-    // LFM2's converter gives the final norm a name that looks like a norm of the embedding.
+    // LFM2's converter names the final norm as if it were a norm of the embedding.
     {.role = Role::output_norm_early, .owner = Owner::model, .name = "token_embd_norm.weight", .inputs = extent::width,
      .parts = {Role::output_norm, Role::count, Role::count}, .is_norm = true},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
@@ -249,7 +249,7 @@ inline constexpr RoleRow kRoleTable[] = {
     // Norms of the residual stream after the sum (as in the first Transformer; Vaswani et al. 2017).
     {.role = Role::attn_sum_norm, .owner = Owner::layer, .name = "attn_output_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::attn_sum_norm_bias, Owner::layer, "attn_output_norm.bias", extent::width},
-    // Latent attention. The matrix has, for each head, first the rows of the query's plain part, then those of its turned part.
+    // Latent attention. The matrix has, for each head, first the rows of the query's plain part, then the rows of the turned part.
     {.role = Role::latent_q, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
     {Role::latent_q_a, Owner::layer, "attn_q_a.weight", extent::width, extent::query_rank},
@@ -274,7 +274,7 @@ inline constexpr RoleRow kRoleTable[] = {
      {Role::state_gate, Role::state_mixed, Role::state_steps}},
     {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},
     {Role::state_mixed, Owner::layer, "attn_qkv.weight", extent::width, extent::mixed},
-    // The matrix has, for each group, first the rows of its heads' betas, then those of their steps.
+    // The matrix has, for each group, first the rows of its heads' betas, then the rows of the heads' steps.
     {.role = Role::state_steps_betas, .owner = Owner::layer, .name = "ssm_ba.weight", .inputs = extent::width,
      .outputs = extent::steps_and_betas, .parts = {Role::state_betas, Role::state_steps, Role::count}, .turns = extent::state_groups},
     {Role::state_steps, Owner::layer, "ssm_alpha.weight", extent::width, extent::state_heads},

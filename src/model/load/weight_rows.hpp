@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 // Returns how many bytes of the file one row of the matrix takes.
 [[nodiscard]] std::uint64_t file_row_bytes(const backend::MatrixShape& shape);
-// Returns the number of values of a vector, or of this rank's part of one. If the binding has several vectors, counts all of them.
+// Returns the number of values of a vector, or of this rank's part of the vector. If the binding has several vectors, counts all vectors.
 [[nodiscard]] std::uint64_t vector_values(const Binding& binding) noexcept;
 
 // Reads a vector of any format, or the bound part of a vector, and converts it to f32. If the vector is divided, returns this rank's part.

@@ -14,7 +14,7 @@ namespace {
 // and without a window. window: the layer sees the keys in its window. all_among_windows: the layer sees all keys.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
 
-// Returns which keys the layer sees. The file gives the pattern as a number N (every N-th layer sees everything), or as a list of
+// Returns which keys the layer sees. The file states the pattern as a number N (every N-th layer sees everything), or as a list of
 // booleans (true: the layer has a window).
 Result<Sees> seen_by(const SettingReader& from, std::uint32_t layer, std::uint32_t n_layers) {
   const bool has_windows = from.table.windows.length != 0 || from.settings.has(Setting::window);
