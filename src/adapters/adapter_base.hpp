@@ -13,11 +13,11 @@ namespace tessera::detail {
 // Returns the model's matrices, sorted by name: all tensors to which an adapter may belong.
 [[nodiscard]] std::vector<AdaptedTensor> adapted_tensors(const ModelSource& source);
 
-// Returns the index of the tensor of that name; -1 if the model has no such matrix.
+// Returns the index in base.tensors of the matrix with that name; -1 if the model does not have it.
 [[nodiscard]] std::ptrdiff_t find_adapted(const AdapterBase& base, std::string_view name) noexcept;
 
-// Returns the base for a model. `tensors` is adapted_tensors() of the source, and both must outlive the result. If the settings lack the architecture,
-// its name is empty, and no adapter fits.
+// Returns the base for a model. `tensors`: adapted_tensors(source). `source` and `tensors` must outlive the result. If the settings lack the
+// architecture, its name is empty in the result, and no adapter fits the base.
 [[nodiscard]] AdapterBase adapter_base_of(const ModelSource& source, std::span<const AdaptedTensor> tensors);
 
 }  // namespace tessera::detail

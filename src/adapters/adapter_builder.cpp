@@ -15,7 +15,7 @@ namespace tessera::detail::adapters {
 
 namespace {
 
-// Returns whether the exponent of a number has all bits set, as in NaN and infinity.
+// Returns whether any of the numbers has all bits of its exponent set, as NaN and infinity have.
 template <class Bits, Bits kExponent>
 bool has_special(std::span<const std::byte> bytes) noexcept {
   bool found = false;
@@ -37,7 +37,8 @@ void add_number(Hasher128& hasher, T value) noexcept {
   hasher.add(std::as_bytes(std::span(&value, 1)));
 }
 
-// Returns the hash of everything that changes results. Tensors count by their names, since two engines of a model may list different tensors.
+// Returns the hash of everything that changes results. A tensor counts with its name instead of its index, because two engines of a model may
+// list different tensors.
 Hash128 content_of(const AdapterFile& file, const AdapterBase& base) noexcept {
   Hasher128 hasher;
   add_number(hasher, static_cast<std::uint64_t>(file.invocation.size()));
@@ -64,7 +65,7 @@ Hash128 content_of(const AdapterFile& file, const AdapterBase& base) noexcept {
 
 std::vector<float> widened(DType dtype, std::span<const std::byte> bytes) {
   std::vector<float> values(bytes.size() / bytes_of_number(dtype));
-  (void)formats::decode_row(dtype, bytes, values);  // cannot fail: plain numbers, as many as there are
+  (void)formats::decode_row(dtype, bytes, values);  // cannot fail: the numbers are not in blocks, and the sizes match
   return values;
 }
 

@@ -1,4 +1,4 @@
-// Collects the tensors of an adapter, whatever its file. Everything that an AdapterFile promises is checked here.
+// Collects the tensors of an adapter, from any kind of file. Checks everything that an AdapterFile promises.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tessera::detail::adapters {
 
-// The rank, dims and number of matrices of one half (A or B), as the file has it.
+// The rank, dims and number of matrices of one half (A or B), as in the file.
 struct HalfShape {
   std::uint64_t columns = 0, rows = 0, count = 1;
 };
@@ -27,17 +27,17 @@ class AdapterBuilder {
   // Error: corrupt_file.
   [[nodiscard]] Status take(std::uint64_t bytes, std::string_view called);
 
-  // Returns the rank, which A and B must have in common. Error: corrupt_file, their ranks differ, or the rank is above kMaxAdapterRank.
+  // Returns the rank of A and B. Error: corrupt_file, the two ranks differ, or the rank is above kMaxAdapterRank.
   [[nodiscard]] Result<std::uint32_t> check_rank(std::uint64_t of_a, std::uint64_t of_b, std::string_view called) const;
-  // Returns the rank of A and B, which change the base's tensor. `called`: the tensor's name in the file, for errors. Errors: corrupt_file, a
-  // shape that does not fit the model's matrix, or a rank beyond kMaxAdapterRank.
+  // Checks that the shapes of A and B fit the base's tensor, and returns their rank. `called`: the tensor's name in the file, for errors.
+  // Errors: corrupt_file, a shape does not fit the model's matrix, or the rank is above kMaxAdapterRank.
   [[nodiscard]] Result<std::uint32_t> check_shapes(std::uint32_t tensor, bool is_embedding, const HalfShape& a, const HalfShape& b,
                                                    std::string_view called) const;
 
-  // Adds a tensor. Errors: corrupt_file, NaN or infinity.
+  // Adds a tensor. Errors: corrupt_file, a number is NaN or infinite.
   [[nodiscard]] Status add(AdapterTensor tensor, std::string_view called);
 
-  // Returns the adapter. Errors: corrupt_file, it has no tensor, or changes one twice.
+  // Returns the adapter. Errors: corrupt_file, the adapter has no tensor, or changes a tensor twice.
   [[nodiscard]] Result<AdapterFile> finish(std::string name, std::string base_name, std::vector<Token> invocation);
 
  private:
@@ -53,7 +53,7 @@ class AdapterBuilder {
 // Returns numbers as F32. `dtype`: F32, F16 or BF16.
 [[nodiscard]] std::vector<float> widened(DType dtype, std::span<const std::byte> bytes);
 
-// Checks that an invocation sequence is one of the model's tokens.
+// Checks that all tokens of an invocation sequence are in the model's vocabulary.
 [[nodiscard]] Status check_invocation(const std::vector<Token>& invocation, const AdapterBase& base, std::string_view place);
 
 }  // namespace tessera::detail::adapters

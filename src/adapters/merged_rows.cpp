@@ -21,7 +21,7 @@ double number_at(DType dtype, const std::vector<std::byte>& bytes, std::uint64_t
   return dtype == DType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
-// Adds factor * row to the sum, four rows at a time, so that the sum is loaded and stored once for four.
+// Adds factor * row to the sum for each row. Takes four rows at a time, so that the sum is loaded and stored once for four rows.
 void add_rows(const double* factors, const float* rows, std::uint64_t n_rows, std::span<double> sum) noexcept {
   const std::uint64_t n = sum.size();
   double* out = sum.data();
@@ -36,7 +36,7 @@ void add_rows(const double* factors, const float* rows, std::uint64_t n_rows, st
   }
 }
 
-// Adds scale * B A of one row to the sum.
+// Adds one row of scale * B A to the sum.
 void add_change(const RowChange& change, std::uint64_t matrix, std::uint64_t outputs, std::uint64_t row, std::span<double> sum) {
   const AdapterTensor& tensor = *change.tensor;
   const std::uint64_t rank = tensor.rank, width = sum.size();

@@ -12,12 +12,12 @@ namespace tessera::detail::adapters {
 // One adapter's change of one tensor, with A as F32.
 struct RowChange {
   const AdapterTensor* tensor;
-  const float* a;      // as AdapterTensor::a
-  const float* b;      // as AdapterTensor::b, of embeddings alone; nullptr otherwise
-  double scale = 1.0;  // of the file and of the user
+  const float* a;      // AdapterTensor::a as F32
+  const float* b;      // AdapterTensor::b as F32 if the tensor is the table of embeddings, otherwise nullptr
+  double scale = 1.0;  // the file's scale times the user's scale
 };
 
-// Merges changes into a row of the model. `matrix` and `row` say which. `buffer` has room for 2 * values.size() numbers.
+// Merges changes into row `row` of matrix `matrix` of a tensor; `values` has the row. `buffer` has 2 * values.size() numbers.
 void merge_row(std::span<const RowChange> changes, std::uint64_t matrix, std::uint64_t outputs, std::uint64_t row, std::span<float> values,
                std::span<double> buffer);
 

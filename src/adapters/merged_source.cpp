@@ -21,9 +21,9 @@ namespace {
 
 using adapters::RowChange;
 
-constexpr std::uint64_t kMostReadAtOnce = std::uint64_t{1} << 20;  // bytes of the model's rows
+constexpr std::uint64_t kMostReadAtOnce = std::uint64_t{1} << 20;  // limit for the bytes of the model's rows that are read at once
 
-// Returns numbers as F32. Numbers that are F32 are viewed where they are, others are widened into `kept`.
+// Returns numbers as F32. F32 numbers are not copied; other numbers are widened into `kept`.
 const float* viewed_as_f32(DType dtype, const std::vector<std::byte>& bytes, std::vector<float>& kept) {
   if (dtype == DType::f32) return reinterpret_cast<const float*>(bytes.data());
   kept = adapters::widened(dtype, bytes);
@@ -34,7 +34,7 @@ std::uint64_t bytes_of_tensor(const AdapterTensor& tensor) noexcept {
   return sizeof tensor + tensor.a.capacity() + tensor.b.capacity() + tensor.lengths.capacity() * sizeof(float);
 }
 
-// Returns the bytes that a change's matrices take as F32; 0 if they are F32.
+// Returns the bytes of the F32 copies of a change's matrices; 0 if the matrices are F32, because then there are no copies.
 std::uint64_t widened_bytes(const AdapterTensor& tensor) noexcept {
   if (tensor.dtype == DType::f32) return 0;
   return 2 * (tensor.a.size() + (tensor.is_embedding ? tensor.b.size() : 0));
@@ -86,7 +86,7 @@ Status MergedSource::add(std::shared_ptr<const AdapterFile> file, float scale, s
   return {};
 }
 
-// Returns the index of the tensor that a change belongs to. Error: unsupported, the tensor cannot be written.
+// Returns the index in infos_ of the tensor that a change belongs to. Error: unsupported, the tensor cannot be written.
 Result<std::size_t> MergedSource::changed_index(const AdapterTensor& tensor, const std::string& name, const std::string& place) {
   const auto at = std::ranges::find(infos_, std::string_view(name), &TensorInfo::name);
   auto index = static_cast<std::size_t>(at - infos_.begin());
@@ -105,12 +105,12 @@ Result<std::size_t> MergedSource::changed_index(const AdapterTensor& tensor, con
   }
   const std::string_view table = row_of(Role::token_embd).name;
   if (name != table || base_->find_tensor(row_of(Role::output).name) != nullptr) return index;
-  // A tied model: the adapter changes the table alone, or the output matrix alone, and so they become two.
+  // A tied model: the adapter changes only the table or only the output matrix, so table and output matrix become two tensors.
   const std::size_t output = untied_output();
   return tensor.is_embedding ? index : output;
 }
 
-// Returns the index of the output matrix, which a tied model gets as a tensor of its own.
+// Returns the index of the output matrix of a tied model. Adds the output matrix to infos_ at the first call.
 std::size_t MergedSource::untied_output() {
   if (infos_.size() > base_->tensors().size()) return infos_.size() - 1;
   const TensorInfo* table = base_->find_tensor(row_of(Role::token_embd).name);

@@ -1,8 +1,8 @@
-// A model with adapters merged into its weights, as a source around the model's own. A merged row is computed when it is read: the model's row is
-// decoded, B A is added in float64, and the sum is rounded once, to the format that the tensor has.
+// A model with adapters merged into its weights, as a source that wraps the model's source. A merged row is computed when it is read: the
+// model's row is decoded, B A is added in float64, and the sum is rounded once, to the tensor's format.
 //
-// The adapters are applied in the order of the list. A plain adapter adds scale * B A to the result of the adapters before it. DoRA, as
-// PEFT computes it, adds its B A too and then scales the row by length / |W + scale * B A|, where W is the model's own row.
+// The adapters are applied in the order of the list. A plain adapter adds scale * B A to the result of the adapters before it. A DoRA
+// adapter, as PEFT computes it, also adds its B A, and then scales the row by length / |W + scale * B A|, where W is the model's own row.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ namespace tessera::detail {
 
 class MergedSource final : public ModelSource {
  public:
-  // Reads the adapters, and checks that each can be merged. Errors: those of read_adapter(); unsupported, an adapter with an invocation, or a
-  // tensor whose format is read but not written; invalid_argument, a scale that is no number.
+  // Reads the adapters, and checks that each can be merged. Errors: those of read_adapter(); unsupported, an adapter has an invocation, or
+  // tessera cannot write the format of a tensor; invalid_argument, a scale is not a number.
   [[nodiscard]] static Result<std::shared_ptr<const ModelSource>> make(std::shared_ptr<const ModelSource> base,
                                                                        std::span<const MergedAdapter> adapters, const std::stop_token& stop);
 
@@ -39,7 +39,7 @@ class MergedSource final : public ModelSource {
  private:
   struct Merged {
     const TensorInfo* own = nullptr;  // the base's tensor
-    std::vector<Change> changes;      // none: the tensor is the base's
+    std::vector<Change> changes;      // empty: the tensor is the base's
   };
 
   [[nodiscard]] Status add(std::shared_ptr<const AdapterFile> file, float scale, std::span<const AdaptedTensor> tensors, const std::string& place);
@@ -50,8 +50,8 @@ class MergedSource final : public ModelSource {
 
   std::shared_ptr<const ModelSource> base_;
   std::vector<std::shared_ptr<const AdapterFile>> files_;
-  std::vector<TensorInfo> infos_;  // the base's, in its order; behind them the output matrix, if the model is untied
-  std::vector<Merged> merged_;     // of infos_, in the same order
+  std::vector<TensorInfo> infos_;  // the base's tensors, in its order; then the output matrix, if the model was untied
+  std::vector<Merged> merged_;     // one for each element of infos_
   std::vector<std::uint32_t> by_name_;
   // The tensor that was read last, since loading reads a tensor in several pieces.
   mutable std::mutex mutex_;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kEndOfA = ".lora_a", kEndOfB = ".lora_b";
 
 struct HalfPair {
-  std::string_view name;  // of the model's tensor
+  std::string_view name;  // name of the model's tensor
   const TensorInfo* a = nullptr;
   const TensorInfo* b = nullptr;
 };
@@ -71,7 +71,7 @@ HalfShape shape_of_half(const TensorInfo& tensor) noexcept { return {.columns = 
 
 constexpr bool is_plain(DType dtype) noexcept { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
-// Reads a half as it is, or as F32 if its format is not `dtype`.
+// Reads a half (A or B). Converts it to F32 if its format is not `dtype`.
 Result<std::vector<std::byte>> read_half(const AdapterContents& contents, const TensorInfo& tensor, DType dtype) {
   std::vector<std::byte> bytes(tensor.bytes);
   TESSERA_TRY_STATUS(contents.read(tensor, bytes));
@@ -87,7 +87,7 @@ class PairReader {
 
   [[nodiscard]] Status add(const HalfPair& pair) {
     TESSERA_TRY(const std::ptrdiff_t index, tensor_of(pair));
-    // In a tied model the table of embeddings is the output's matrix too.
+    // In a tied model the table of embeddings is also the output matrix.
     const bool is_embedding = pair.name == row_of(Role::token_embd).name;
     if (is_embedding && !contents_.invocation.empty()) {
       return refused_half(ErrorCode::unsupported, builder_.file(), pair.a->name,

@@ -1,5 +1,5 @@
-// The contents of an adapter in one file. Only GGUF files are read in this way (files/gguf/adapter_contents.cpp). Layer `adapters` fits the
-// contents to a model, and makes an AdapterFile of them.
+// The contents of an adapter in one file. Only GGUF files are read in this way (files/gguf/adapter_contents.cpp). Code in src/adapters fits
+// the contents to a model, and makes an AdapterFile from them.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,23 @@ class AdapterContents {
  public:
   virtual ~AdapterContents() = default;
 
-  std::string name, base;         // of the adapter, and of the base model as the file calls it; may be empty
-  std::string architecture;       // the base model's
-  double alpha = 0.0;             // numerator of the scale alpha / rank; 0: the file gives none, and the scale is 1
+  std::string name, base;         // names of the adapter and of the base model, as in the file; may be empty
+  std::string architecture;       // the base model's architecture
+  double alpha = 0.0;             // numerator of the scale alpha / rank; 0: the file states none, and the scale is 1
   std::vector<Token> invocation;  // aLoRA's tokens; empty: not aLoRA
 
-  // The tensors, in the order of the file. Each is named after the tensor that it changes, with ".lora_a" or ".lora_b" behind it. Dims, innermost
-  // first: A [inputs, rank, count], B [rank, outputs, count]; of the table of embeddings A [rank, tokens], B [rank, width].
+  // Returns the tensors, in the order of the file. A tensor's name is the name of the tensor that it changes, and ".lora_a" or ".lora_b".
+  // Dims, innermost first: A [inputs, rank, count], B [rank, outputs, count]; for the table of embeddings A [rank, tokens], B [rank, width].
   [[nodiscard]] virtual std::span<const TensorInfo> tensors() const noexcept = 0;
   // Reads all bytes of an element of tensors().
   [[nodiscard]] virtual Status read(const TensorInfo& tensor, std::span<std::byte> out) const noexcept = 0;
 };
 
-// Returns whether a file says that it is an adapter. A file that cannot be read is none.
+// Returns whether a file says that it is an adapter; false if the file cannot be read.
 [[nodiscard]] bool is_adapter_file(const std::filesystem::path& path);
 
-// Opens an adapter's file. Errors: not_found; corrupt_file; unsupported, the file is a model, or an adapter of a kind that is not read; io;
-// cancelled, by `stop`.
+// Opens an adapter's file. Errors: not_found; corrupt_file; unsupported, the file is a model, or a kind of adapter that tessera does not
+// read; io; cancelled, by `stop`.
 [[nodiscard]] Result<std::shared_ptr<const AdapterContents>> open_adapter_file(const std::filesystem::path& path, const std::stop_token& stop);
 
 }  // namespace tessera::detail

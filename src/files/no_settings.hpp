@@ -1,4 +1,4 @@
-// The settings of an empty handle of a model: none. status() says that the handle is empty.
+// The settings of a model that is an empty handle: there are none, and status() returns the error that the handle is empty.
 #pragma once
 
 #include <tessera/extend/files/settings.hpp>

@@ -66,14 +66,14 @@ Status ReplacementFile::write_through(std::span<const std::byte> bytes) {
 
 Status ReplacementFile::commit() {
   TESSERA_TRY_STATUS(flush());
-  // Made now: once the file has its name, nothing may throw.
+  // The path is made before the file gets its name, because after that nothing may throw.
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
   if (const int error = os::sync(file_); error != 0) return os::system_error_at(os::text_of(path_), "write the file to disk", error);
   if (const int error = os::replace(file_, temporary_, path_); error != 0) {
     return os::system_error_at(os::text_of(path_), "replace the file", error);
   }
   file_.close();
-  os::sync_folder(folder);  // so that the new name survives a power cut
+  os::sync_folder(folder);  // so that the new name survives a loss of power
   return {};
 }
 

@@ -1,4 +1,5 @@
-// A file that appears whole or not at all: it is written under a temporary name beside its path, synced, then renamed.
+// A file that appears complete or not at all: the data are written under a temporary name in the same folder and synced; then the file is
+// renamed.
 #pragma once
 
 #include <cstddef>

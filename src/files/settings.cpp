@@ -37,8 +37,7 @@ Error error_of(const Settings& settings, Setting setting, ErrorCode code, std::s
   return {code, std::move(message), origin.empty() ? settings.place(setting) : origin + ": " + settings.place(setting)};
 }
 
-// Returns the setting's value after `convert`. Errors: not_found; corrupt_file, if `convert` returns nothing because the value has
-// another type.
+// Returns convert(the setting's value). Errors: not_found; corrupt_file, the value has another type (`convert` returns nothing).
 template <class T, class Convert>
 Result<T> read(const Settings& settings, Setting setting, const char* wanted, const Convert& convert) noexcept {
   return guard([&]() -> Result<T> {

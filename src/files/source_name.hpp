@@ -1,4 +1,4 @@
-// Returns the name, for error messages, of a byte source whose class the application implements. If the application's name() throws, this
+// name_of() returns a byte source's name, for error messages. The application may implement the source: if its name() throws, name_of()
 // throws CallbackFailed (core/callback.hpp).
 #pragma once
 

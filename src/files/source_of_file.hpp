@@ -1,4 +1,4 @@
-// Opens a model that is one file, or the first of several.
+// Opens a model by its file or, if the model is split, by its first file.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The size in a model file of one value of each ValueType, and a function to read a value from the file's bytes.
+// The bytes that a value of each ValueType has in a model file, and a function that reads a value from the file's bytes.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ namespace tessera::detail {
 
 [[nodiscard]] constexpr bool is_known(ValueType type) noexcept { return static_cast<std::uint32_t>(type) <= 12; }
 
-// Reads a T from an address that need not be aligned, because values in a file are not.
+// Reads a T from an address that need not be aligned (values in a file are not aligned).
 template <class T>
 [[nodiscard]] T load(const std::byte* at) noexcept {
   T value;

@@ -1,4 +1,4 @@
-// BF16: the upper half of an IEEE binary32, one value a block. Decoding is exact; encoding rounds to nearest, ties to
+// BF16: the upper half of an IEEE binary32, one value per block. Decoding is exact; encoding rounds to nearest, ties to
 // even. NaN stays NaN.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Helpers of the block formats: reading and writing the numbers inside a block, and rounding without undefined behaviour. Blocks are
-// little-endian, as are the machines that tessera runs on.
+// little-endian, like the machines that tessera runs on.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace tessera::formats::detail {
 
 static_assert(std::endian::native == std::endian::little);
 
-// A block's integers, a byte each, so that loops over them vectorise at every instruction set.
+// A block's integers, one byte each, so that compilers vectorise loops over them for every instruction set.
 template <std::size_t N>
 using Quants = std::array<std::uint8_t, N>;
 
@@ -41,7 +41,7 @@ inline void pack_nibbles(const Quants<32>& q, std::byte* at) noexcept {
   for (std::size_t i = 0; i < 16; ++i) at[i] = static_cast<std::byte>((q[i] & 15) | ((q[16 + i] & 15) << 4));
 }
 
-// Adds 16 to value i where bit i of the 32 bits is set. Uses a table of masks, because SSE has no shift by a different number in each lane.
+// Adds 16 to value i where bit i of the 32 bits is set. Uses a table of masks, because SSE cannot shift each lane by a different number.
 inline void unpack_fifth_bits(const std::byte* at, Quants<32>& q) noexcept {
   static constexpr auto kMask = [] {
     std::array<std::uint32_t, 32> mask{};
@@ -59,14 +59,14 @@ inline void pack_fifth_bits(const Quants<32>& q, std::byte* at) noexcept {
   std::memcpy(at, &bits, sizeof bits);
 }
 
-// The helpers below compare floats as integers, by their bits: for floats from 0 on, the bits are in the same order as the floats.
-// Compilers vectorise minima of integers, but not comparisons of floats, which might trap.
+// The helpers below compare the bits of floats as integers: for floats that are not negative, the bits have the same order as the floats.
+// Reason: compilers vectorise minima of integers, but not comparisons of floats, which might trap.
 
 [[nodiscard]] constexpr float magnitude(float value) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
 }
 
-// Returns a value that a block can hold: 0 for NaN, and `top` or -`top` for a value beyond them.
+// Returns the value limited to [-top, top]; 0 for NaN. A block can store every result.
 [[nodiscard]] constexpr float finite(float value, float top = 0x1.fffffep127f) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value), size = bits & 0x7fffffffu;
   const std::uint32_t limited = std::min(size, std::bit_cast<std::uint32_t>(top)) | (bits & 0x80000000u);
@@ -129,8 +129,8 @@ inline void load_finite(const float* values, float (&x)[N]) noexcept {
   for (std::size_t i = 0; i < N; ++i) x[i] = finite(values[i]);
 }
 
-// Computes x = (x - origin) * factor. Each step is rounded to f32, whatever -ffp-contract the host builds with: the asm hides the products
-// from the compiler, so it cannot fuse them with the addition that follows. So encoders give the same blocks in every build.
+// Computes x = (x - origin) * factor, with each operation rounded to f32. The asm hides the products from the compiler, so that it cannot
+// fuse them with a following addition, whatever -ffp-contract is. So encoders write the same blocks in every build.
 template <std::size_t N>
 inline void rescale(float (&x)[N], float origin, float factor) noexcept {
   for (std::size_t i = 0; i < N; ++i) x[i] = (x[i] - origin) * factor;

@@ -1,4 +1,4 @@
-// F16: IEEE binary16, one value a block. Decoding is exact; encoding rounds to nearest, ties to even, and values from
+// F16: IEEE binary16, one value per block. Decoding is exact; encoding rounds to nearest, ties to even, and values from
 // 65520 on become infinity. NaN stays NaN.
 #pragma once
 

@@ -1,4 +1,4 @@
-// F32: plain little-endian IEEE binary32, one value a block.
+// F32: plain little-endian IEEE binary32, one value per block.
 #pragma once
 
 #include <cstddef>

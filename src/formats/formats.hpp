@@ -1,8 +1,8 @@
 // The list of weight formats. A format is a type with
 //   dtype, block_values, block_bytes
-//   packed_form              the form in which kernels hold the weights (packed_form.hpp)
-//   unpack(block, parts)     takes a block apart into the parts of that form. F32, F16 and BF16 have none
-//   open(block, parts)       in the place of unpack(), if the form keeps the file's blocks
+//   packed_form              the form in which kernels have the weights in memory (packed_form.hpp)
+//   unpack(block, parts)     takes a block apart into the parts of that form. F32, F16 and BF16 do not have it
+//   open(block, parts)       replaces unpack(), if the form keeps the file's blocks
 //   decode(block, values)    decodes one block to `block_values` floats, by the exact rule that the format's header states
 //   writing, encode(values, block)   only if files can be written in the format
 // To add a format: write its header and put it into `All`.
@@ -41,7 +41,7 @@ namespace tessera::formats {
 template <class... Formats>
 struct List {};
 
-// All formats, ordered by bits a value, the most bits first. Tables show them in this order.
+// All formats, ordered by bits per value, the most bits first. Tables show formats in this order.
 using All = List<F32, F16, BF16, Q8_0, Q6_K, Q5_1, Q5_K, Q5_0, Q4_1, Q4_K, Q4_0, IQ4_NL, NVFP4, MXFP4, IQ4_XS, Q3_K, IQ3_S,
                  IQ3_XXS, Q2_K, IQ2_S, IQ2_XS, IQ2_XXS, TQ2_0, IQ1_M, TQ1_0, IQ1_S>;
 
@@ -77,17 +77,17 @@ constexpr bool visit(DType type, Fn&& fn) {
   return detail::visit(type, fn, All{});
 }
 
-// The struct into which kernels open a block of a format whose blocks they keep.
+// The struct into which kernels open a block of F, a format whose blocks they keep.
 template <class F>
 using Open = std::conditional_t<F::block_values == 256, OpenSuperblock, OpenBlock>;
 
-// Calls fn(std::type_identity<Format>{}) for the one format whose blocks the form keeps. Returns false for a form that keeps no blocks.
+// Calls fn(std::type_identity<Format>{}) for the format whose blocks the form keeps. Returns false if the form keeps no blocks.
 template <class Fn>
 constexpr bool visit_kept(PackedForm form, Fn&& fn) {
   return detail::visit_kept(form, fn, All{});
 }
 
-// Returns the form in which kernels hold weights of `type`; PackedForm::count if `type` is not a weight format.
+// Returns the form in which kernels have weights of `type`; PackedForm::count if `type` is not a weight format.
 [[nodiscard]] constexpr PackedForm packed_form_of(DType type) noexcept {
   PackedForm form = PackedForm::count;
   visit(type, [&]<class F>(std::type_identity<F>) { form = F::packed_form; });

@@ -15,8 +15,8 @@ namespace tessera::formats::detail {
 inline constexpr std::array<std::uint8_t, 16> kNonLinear = {1,   24,  45,  63,  79,  93,  106, 118,
                                                             129, 141, 153, 166, 181, 197, 217, 241};
 
-// Twice the 16 numbers of E2M1 (a sign, two bits of exponent, one of fraction), plus 128. Twice the numbers are 0, 1, 2, 3, 4, 6, 8, 12
-// and the same negated; -0 counts as 0.
+// The 16 numbers of E2M1 (a sign, two bits of exponent, one of fraction), times 2, plus 128. Times 2, the numbers are 0, 1, 2, 3, 4, 6, 8,
+// 12 and the same negated; -0 counts as 0.
 inline constexpr std::array<std::uint8_t, 16> kE2M1 = {128, 129, 130, 131, 132, 134, 136, 140,
                                                        128, 127, 126, 125, 124, 122, 120, 116};
 

@@ -1,5 +1,5 @@
-// The forms in which kernels hold weights. There are many formats and few packed forms. A format names its form and takes its blocks
-// apart into the parts of the form; then every kernel that knows the form can multiply by the weights.
+// The forms in which kernels have weights in memory. There are many formats and few packed forms. A format names its form, and takes its
+// blocks apart into the parts of the form. Then every kernel for the form can multiply by the weights.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ enum class PackedForm : std::uint8_t {
   block256_4,
   block256_5,
   block256_6,
-  // The file's own blocks as they are. A kernel opens a tile of 16 outputs at a time into OpenBlock or OpenSuperblock, and multiplies all
-  // rows by the result. Each format has a form of its own, because each is opened in its own way.
+  // The file's own blocks, unchanged. A kernel opens a tile of 16 outputs at a time into OpenBlock or OpenSuperblock, and multiplies all
+  // rows by the result. Each format has a separate form, because its blocks are opened in another way.
   kept_iq4_nl,
   kept_mxfp4,
   kept_nvfp4,
@@ -55,8 +55,8 @@ struct Block32 {
   std::uint16_t d, m;  // f16
 };
 
-// A superblock taken apart. 4 and 5 bits: value = (d * scale) * q - (dmin * min), `scales` the 12 bytes that Q4_K and
-// Q5_K have (MinScales in k_quants.hpp). 6 bits: value = (d * scale) * (q - 32), `scales` 16 signed bytes.
+// A superblock taken apart. 4 and 5 bits: value = (d * scale) * q - (dmin * min), where `scales` are the 12 bytes with scales and minima
+// that Q4_K and Q5_K have (MinScales in k_quants.hpp). 6 bits: value = (d * scale) * (q - 32), where `scales` are 16 signed bytes.
 struct Block256 {
   std::array<std::uint8_t, 256> q;
   std::array<std::uint8_t, 16> scales;
@@ -70,7 +70,7 @@ struct OpenBlock {
 };
 
 // A kept superblock of 256 values, opened: value i = (d * scale[i / 16]) * (q[i] - 128) - dmin * min[i / 16]. Only Q2_K has minima. d and
-// dmin are f16, in some formats d times a power of two, so all products are exact.
+// dmin are f16 numbers (in some formats d is an f16 number times a power of two), so all products are exact.
 struct OpenSuperblock {
   std::array<std::uint8_t, 256> q;
   std::array<std::int8_t, 16> scale;

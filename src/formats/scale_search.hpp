@@ -1,14 +1,14 @@
 // The search for the best scales of formats whose values are fixed levels times a scale of either sign (Q3_K, IQ4_NL, IQ4_XS). For a
-// sub-block the search tries the scales by which its extreme value falls on the lowest or the highest level, or on one of several targets
-// near these ends. By each it rounds the values to levels, computes the scale that fits these levels with the least weighted squared error,
-// and takes the best one. A value's weight is x * x plus the sub-block's mean of x * x. With ggml's weight, x * x, the squared error is 3 %
-// larger. Then the scales of a superblock are rounded to integers, and the integers above and below each are tried too, with the values
-// that they decode to.
+// sub-block the search tries scales that put the value of largest magnitude on the lowest level, on the highest level, or on one of several
+// targets near these two. With each scale it rounds the values to levels, computes the scale that fits these levels with the least weighted
+// squared error, and keeps the best result. A value's weight is x * x plus the sub-block's mean of x * x. With ggml's weight, x * x, the
+// squared error is 3 % larger. Then the scales of a superblock are rounded to integers; the integers above and below each are tried too,
+// with the values that they decode to.
 //
 // A format's levels are a type with
 //   sub      values of a sub-block
 //   ends[2]  the lowest and the highest level
-//   step     distance between the places on which the extreme value is put
+//   step     distance between the targets for the value of largest magnitude
 //   nearest(value)  the level next to a value
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace tessera::formats::detail {
 
-inline constexpr int kScaleTries = 8;  // places on each side of each end of the levels
+inline constexpr int kScaleTries = 8;  // targets on each side of each end of the levels
 
 template <std::size_t N>
 inline void weigh(const float (&x)[N], float (&weight)[N], const float* importance = nullptr, float mean_square = 0) noexcept {
@@ -46,7 +46,7 @@ template <class Levels, std::size_t N>
       }
       const float sum_ll = sum(wll), sum_lx = sum(wlx);
       if (!(sum_ll > 0)) continue;
-      const float gain = sum_lx / sum_ll * sum_lx;  // how much of sum(weight * x * x) this grid explains
+      const float gain = sum_lx / sum_ll * sum_lx;  // how much this scale reduces sum(weight * x * x)
       if (!(gain > best_gain)) continue;
       best_gain = gain;
       best = sum_lx / sum_ll;
@@ -84,7 +84,7 @@ template <class Levels, std::size_t n>
     weigh(x[j], weight[j], importance != nullptr ? importance + Levels::sub * j : nullptr, mean_square);
     scale[j] = best_scale<Levels>(x[j], weight[j]);
   }
-  // The scale of largest size becomes -32, the one integer without a positive counterpart.
+  // The scale of largest magnitude becomes -32, the only integer without a positive counterpart.
   Scales<n> chosen;
   chosen.d = superblock_scale(largest(scale) / -32.0f);
   const float inverse = reciprocal(chosen.d);

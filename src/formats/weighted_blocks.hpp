@@ -1,5 +1,5 @@
 // Encodes blocks of 32 values with one scale (Q4_0, Q5_0), or with a scale and a minimum (Q4_1, Q5_1), if the importance of the values is
-// known. Then the scales are searched for, as in the superblock formats. Without importance these formats are encoded as by ggml's
+// known. The encoder searches for the best scales, as in the superblock formats. Without importance, these formats are encoded as in ggml's
 // reference encoders, which do not search.
 #pragma once
 
@@ -27,7 +27,7 @@ inline void load_weighted(const float* values, const float* importance, float (&
   weigh_by_importance(x, weight, importance, sum(squares) / 32.0f);
 }
 
-// Returns the scale, rounded to f16. `q` gets the integer of each value, plus `half`.
+// Returns the best scale, rounded to f16. Writes the integer of each value, plus `half`, to `q`.
 template <int half>
 [[nodiscard]] inline float weighted_scale(const float* values, const float* importance, Quants<32>& q) noexcept {
   float x[32], weight[32];
@@ -40,8 +40,8 @@ template <int half>
   return d;
 }
 
-// Returns the scale and the minimum, rounded to f16: value = scale * q - min. (The minimum m in the file's block is -min.) `q` gets the
-// integers.
+// Returns the scale and the minimum, rounded to f16: value = scale * q - min. (The minimum m in the file's block is -min.) Writes the
+// integers to `q`.
 [[nodiscard]] inline Line weighted_line(const float* values, const float* importance, float levels, Quants<32>& q) noexcept {
   float x[32], weight[32];
   load_weighted(values, importance, x, weight);

@@ -14,7 +14,7 @@ constexpr bool is_guided = requires(const float* values, std::byte* block) { F::
 
 constexpr std::size_t kLargestBlock = detail::kSuperblock;
 
-// Divides a block's importance by its largest, so that no product in an encoder overflows. Returns false if no importance is above 0.
+// Divides a block's importances by the largest of them, so that no product in an encoder overflows. Returns false if none is above 0.
 bool scale_importance(const float* given, std::size_t n, float* importance) noexcept {
   float largest = 0;
   for (std::size_t i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
 // Reads EAGLE heads: folders of EAGLE-1, -2 (Li et al. 2024) and -3 (Li et al. 2025), and llama.cpp's GGUF files of EAGLE-3. The keys of
-// config.json become settings, so that folders and GGUF files are read alike from then on.
+// config.json become settings first. After that, the same code reads folders and GGUF files.
 #include <algorithm>
 #include <cmath>
 
@@ -51,26 +51,27 @@ constexpr TensorName kEagle3[] = {
     {Role::mtp_token_embd, "embed_tokens.weight", "token_embd.weight", Presence::optional},
 };
 
-// Tensors that are read as tables, or that nothing needs. An EAGLE-1 head is computed with the model's own embeddings and output matrix, of
-// which files may have copies.
+// kKnown: tensors that are read as tables, or that no computation needs. kCopies: an EAGLE-1 head uses the model's embeddings and output
+// matrix, so the copies in its file are ignored.
 constexpr std::string_view kKnown[] = {"d2t", "d2t.weight", "t2d", "layers.0.self_attn.rotary_emb.inv_freq", "rope_freqs.weight", "blk.0.rope_freqs.weight"};
 constexpr std::string_view kCopies[] = {"embed_tokens.weight", "lm_head.weight"};
 
-// Returns a tensor's name without the words that some programs write in front of it.
+// Returns a tensor's usual name: without "model.", and with "layers.0." instead of "midlayer." (some programs write these words).
 std::string usual_name(std::string_view name) {
   if (name.starts_with("model.")) name.remove_prefix(6);
   constexpr std::string_view kMiddle = "midlayer.";
   return name.starts_with(kMiddle) ? "layers.0." + std::string(name.substr(kMiddle.size())) : std::string(name);
 }
 
-// Returns the tensor whose usual name this is; nullptr if there is none.
+// Returns the tensor whose usual name is `name`; nullptr if there is none.
 const TensorInfo* find_usual(const ModelSource& source, std::string_view name) {
   const auto tensors = source.tensors();
   const auto at = std::ranges::find_if(tensors, [&](const TensorInfo& tensor) { return usual_name(tensor.name) == name; });
   return at != tensors.end() ? &*at : nullptr;
 }
 
-// Takes the tensors of a kind of heads. Errors: not_found, one is missing; unsupported, there is one that such heads do not have.
+// Adds the tensors of a kind of heads to `file`. Errors: not_found, a tensor is missing; unsupported, this kind of heads does not have a
+// tensor of the file, or the file has a tensor twice.
 Status take_tensors(std::span<const TensorName> names, std::string_view TensorName::*own_name, std::string_view kind, HeadFile& file) {
   for (const TensorName& name : names) {
     const TensorInfo* tensor = find_usual(*file.source, name.*own_name);
@@ -92,7 +93,8 @@ Status take_tensors(std::span<const TensorName> names, std::string_view TensorNa
   return {};
 }
 
-// Reads the table of the model's tokens that the head can guess. A folder has the differences to the tokens' indices, GGUF the tokens.
+// Reads the table of the model's tokens that the head can guess, if the file has it. Element i of the table is the i-th token (GGUF), or this
+// token minus i (folders).
 Status read_guessed(bool are_differences, HeadFile& file) {
   const TensorInfo* table = find_usual(*file.source, "d2t");
   if (table == nullptr) table = find_usual(*file.source, "d2t.weight");
@@ -185,7 +187,7 @@ Status read_layer(const Settings& settings, RopePairs pairs, HeadFile& file) {
   return {};
 }
 
-// Reads the settings that EAGLE-3 heads alone have.
+// Reads the settings that only EAGLE-3 heads have.
 Status read_eagle3(const Settings& settings, HeadFile& file) {
   TESSERA_TRY(const bool normed, settings.boolean_or(Setting::norm_before_residual, false));
   TESSERA_TRY(const bool before_fc, settings.boolean_or(Setting::norm_before_fc, false));
@@ -208,7 +210,7 @@ Status read_eagle3(const Settings& settings, HeadFile& file) {
   return {};
 }
 
-// Copies the keys of config.json that describe EAGLE-3 heads alone.
+// Copies the keys of config.json that only EAGLE-3 heads have.
 void map_eagle3(hub::Mapping& m) {
   for (const auto& [setting, key] : {std::pair{Setting::norm_before_residual, "norm_before_residual"}, std::pair{Setting::norm_before_fc, "norm_before_fc"}}) {
     const Json* value = m.config.find_anywhere(key);
@@ -217,7 +219,8 @@ void map_eagle3(hub::Mapping& m) {
   if (const auto width = m.integer_of(m.config.find_anywhere("target_hidden_size"), "target_hidden_size")) m.set(Setting::target_width, *width, "target_hidden_size");
   constexpr std::string_view kLayers = "eagle_aux_hidden_state_layer_ids";
   const Json* layers = m.config.find_anywhere(kLayers);
-  // In eagle_config (SGLang's files) a number names the layer whose output is read, which is the next layer's input.
+  // The setting lists the layers whose inputs are read. eagle_config (SGLang's files) lists the layers whose outputs are read, and the output
+  // of a layer is the input of the next layer: 1 is added to each number.
   const bool are_outputs = layers == nullptr;
   if (are_outputs) layers = hub::find_in(m.config.find_anywhere("eagle_config"), kLayers);
   if (layers == nullptr || layers->elements() == nullptr) return;

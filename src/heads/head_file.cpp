@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns the folder of a hub that a path names, by itself or by one of its files; an empty path if it names none.
+// Returns `path` if it is a folder; the folder of `path` if it is a config.json or a safetensors file; otherwise an empty path.
 std::filesystem::path folder_of_heads(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return path;

@@ -1,5 +1,5 @@
-// Draft heads in a file of their own, beside the model that they were trained for. Each kind of files has a reader (readers.hpp), which makes
-// the same HeadFile of it. The heads' tensors then join the model's (JoinedSource), and their description joins the model's spec.
+// Draft heads in a file separate from the model that they were trained for. Each kind of file has a reader (readers.hpp), which makes a
+// HeadFile from it. Then JoinedSource adds the heads' tensors to the model's tensors, and add_heads() adds the heads to the model's spec.
 #pragma once
 
 #include <array>
@@ -36,28 +36,28 @@ struct HeadFile {
   DraftHeadSpec spec;                         // LayerSpec::rope is 0 in layers that rotate
   std::optional<RopeSpec> rope;               // the rope of the heads' layers; nullopt: no layer rotates
   std::vector<float> rope_divisors;           // divisors of the rope's frequencies  [rope->dim / 2]; empty: none
-  std::optional<std::array<std::uint32_t, 3>> features;  // DraftHeadSpec::features, if the file says them
+  std::optional<std::array<std::uint32_t, 3>> features;  // DraftHeadSpec::features, if the file states them
   std::vector<Token> guessed_tokens;          // Model::guessed_tokens
-  // The model that the heads were trained for.
+  // Width (d_model) and vocabulary of the model that the heads were trained for.
   std::uint64_t width = 0;
-  std::uint64_t vocab_size = 0;               // 0: the file does not say
+  std::uint64_t vocab_size = 0;               // 0: the file does not state it
 
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
 };
 
-// Reads the heads at a path: a folder as hubs publish Medusa and EAGLE heads (config.json and safetensors), a file of such a folder, or a GGUF
-// file of an EAGLE-3 head. The tensors' values are not read yet. Errors, which name the file and the key or tensor: not_found; corrupt_file;
-// unsupported, the file has heads of another kind, or none; io; cancelled, by `stop`.
+// Reads the heads at a path: a folder as hubs publish Medusa and EAGLE heads (config.json and safetensors), a file of such a folder, or a
+// GGUF file of an EAGLE-3 head. Does not read the tensors' values yet. Errors (the message names the file and the key or tensor):
+// not_found; corrupt_file; unsupported, the file has heads of another kind, or no heads; io; cancelled, by `stop`.
 [[nodiscard]] Result<HeadFile> read_draft_heads(const std::filesystem::path& path, const std::stop_token& stop);
 
-// Does the same with a GGUF source that is open already.
+// Reads the heads of a GGUF source that is already open. Errors: those of read_draft_heads().
 [[nodiscard]] Result<HeadFile> draft_heads_of_source(std::shared_ptr<const ModelSource> source);
 
-// Adds the heads to the spec of the model. Errors: invalid_argument, they were trained for a model of another width, vocabulary or number of
-// layers; unsupported, the model has something that the heads' layers cannot have.
+// Adds the heads to the spec of the model. Errors: invalid_argument, the heads were trained for a model of another width, vocabulary or
+// number of layers; unsupported, the model has a property that the heads' layers cannot have.
 [[nodiscard]] Status add_heads(const HeadFile& heads, ModelSpec& spec);
 
-// Gives the loaded model the tables of the heads that are no weights. Precondition: load_weights() has filled the model.
+// Copies the heads' tables that are not weights to the loaded model. Precondition: load_weights() has filled the model.
 void finish_heads(const HeadFile& heads, Model& model);
 
 }  // namespace tessera::detail

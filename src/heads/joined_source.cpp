@@ -23,7 +23,7 @@ Result<std::shared_ptr<const ModelSource>> JoinedSource::make(std::shared_ptr<co
     joined->own_.push_back(&tensor);
   }
   for (const HeadTensor& tensor : joined->heads_->tensors) {
-    const TensorInfo& own = *joined->heads_->source->find_tensor(tensor.name);  // the reader has checked that it is there
+    const TensorInfo& own = *joined->heads_->source->find_tensor(tensor.name);  // exists, because the reader has checked it
     joined->names_.push_back(row_of(tensor.role).tensor_name(n_layers + tensor.layer));
     joined->infos_.push_back(own);
     joined->infos_.back().name = joined->names_.back();

@@ -1,5 +1,5 @@
-// A model and draft heads from another file as one source. The heads' layers are numbered behind the model's, and take the place of layers of
-// draft heads that the model's own file may have. The settings are the model's.
+// A model and draft heads from another file as one source. The heads' layers are numbered after the model's layers. If the model's own file
+// has layers of draft heads, these are left out. The settings are the model's.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ class JoinedSource final : public ModelSource {
  private:
   std::shared_ptr<const ModelSource> model_;
   std::shared_ptr<const HeadFile> heads_;
-  std::vector<TensorInfo> infos_;             // the model's, then the heads' in the order of heads_->tensors
-  std::vector<const TensorInfo*> own_;        // of infos_, in the same order: the tensor of model_ or of heads_->source
-  std::deque<std::string> names_;             // of the heads' tensors
+  std::vector<TensorInfo> infos_;             // the model's tensors, then the heads' tensors in the order of heads_->tensors
+  std::vector<const TensorInfo*> own_;        // for each element of infos_: the tensor of model_ or of heads_->source
+  std::deque<std::string> names_;             // names of the heads' tensors
   std::vector<std::uint32_t> by_name_;
 };
 

@@ -1,5 +1,5 @@
-// Reads Medusa heads (Cai et al. 2024). The tensors of head I are I.J.linear.weight and I.J.linear.bias of residual block J, and
-// I.N.weight, the output matrix behind the N blocks; some files have medusa_head. in front.
+// Reads Medusa heads (Cai et al. 2024). Head I has the tensors I.J.linear.weight and I.J.linear.bias for residual block J, and I.N.weight,
+// the output matrix after its N blocks. In some files, names begin with "medusa_head.".
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -67,7 +67,7 @@ Status read_medusa(const hub::Config& config, HeadFile& file) {
     n_heads = std::max(n_heads, name->head + 1);
     if (is_block) n_blocks = std::max(n_blocks, name->place + 1);
   }
-  // The file may have more heads than config.json counts: all are used.
+  // The file may have more heads than config.json states. All of them are used.
   n_heads = std::max(n_heads, stated_heads.value_or(0));
   n_blocks = std::max(n_blocks, stated_blocks.value_or(0));
   const Json* original = config.find_outside("original_lm_head");
@@ -82,7 +82,7 @@ Status read_medusa(const hub::Config& config, HeadFile& file) {
     file.tensors.push_back({role, layer, std::move(name)});
     return {};
   };
-  const std::uint32_t layers = std::max(1u, n_blocks);  // of a head
+  const std::uint32_t layers = std::max(1u, n_blocks);  // layers of each head
   for (std::uint32_t head = 0; head < n_heads; ++head) {
     for (std::uint32_t block = 0; block < n_blocks; ++block) {
       const std::string stem = fmt::format("{}{}.{}.linear.", prefix, head, block);

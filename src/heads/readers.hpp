@@ -1,4 +1,4 @@
-// The readers of the kinds of files that read_draft_heads() knows, and what they share.
+// The readers of the kinds of files that read_draft_heads() can read, and declarations that the readers share.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +12,12 @@
 
 namespace tessera::detail::heads {
 
-// Each gets a file whose `place` and `source` are set, and fills in the rest.
+// Fill in all fields of `file` except `place` and `source`, which the caller has set.
 [[nodiscard]] Status read_medusa(const hub::Config& config, HeadFile& file);
 [[nodiscard]] Status read_eagle_folder(const hub::Config& config, HeadFile& file);  // all versions of EAGLE
 [[nodiscard]] Status read_eagle_gguf(HeadFile& file);
 
-// Returns whether a folder's tensors are those of Medusa heads.
+// Returns whether a folder's tensors are the tensors of Medusa heads.
 [[nodiscard]] bool is_medusa(const ModelSource& source) noexcept;
 
 // A tensor of a kind of heads, and its names in a folder and in a GGUF file.

@@ -12,7 +12,7 @@ namespace tessera::detail::heads {
 
 namespace {
 
-// Returns a type by the number that ggml has for it. Types that are no weight format are DType values without a name.
+// Returns the DType with ggml's number of the type. A type that is not a weight format becomes a DType value without a name.
 DType dtype_of(SafetensorsType type) noexcept {
   switch (type) {
     case SafetensorsType::f32: return DType::f32;
@@ -37,7 +37,7 @@ class SafetensorsSource final : public ModelSource {
                       .offset = tensor.offset,
                       .bytes = tensor.bytes,
                       .part = tensor.part};
-      // More than four dimensions become one too many, which no role has.
+      // A tensor of more than four dimensions gets a last dimension of 0, which no role has, so it is refused later.
       for (std::size_t i = 0; i < info.n_dims; ++i) info.dims[i] = tensor.dims[tensor.dims.size() - 1 - i];
       for (std::size_t i = 4; i < tensor.dims.size(); ++i) info.dims[3] = 0;
       infos_.push_back(info);
@@ -60,7 +60,7 @@ class SafetensorsSource final : public ModelSource {
  private:
   NoSettings settings_;
   SafetensorsFolder folder_;
-  std::vector<TensorInfo> infos_;  // of folder_.tensors(), in the same order
+  std::vector<TensorInfo> infos_;  // one for each element of folder_.tensors()
   std::vector<std::uint32_t> by_name_;
 };
 

@@ -6,17 +6,17 @@ namespace tessera::detail::hub {
 
 namespace {
 
-constexpr std::uint64_t kMostHeads = 65536;  // more than any model has; each head takes a range of rows in a recipe
+constexpr std::uint64_t kMostHeads = 65536;  // limit, more than any model has: a recipe has a range of rows for each head
 
 SourceMatrix& only(Recipe& recipe) { return recipe.parts.front(); }
 
-// Sets the result's dims to a matrix, or a vector if the folder has a vector.
+// Sets the result's dims: a matrix with this number of rows, or a vector if the folder has a vector.
 void set_rows(Recipe& recipe, std::uint64_t rows) {
   if (recipe.n_dims == 1) recipe.dims[0] = rows;
   else recipe.set_dims({only(recipe).columns, rows});
 }
 
-// A vector's numbers are rows of one column, so that they can be arranged as rows of a matrix. May be called again.
+// Turns a vector into a matrix of one column, so that the vector's numbers can be arranged like rows. A second call changes nothing.
 void as_rows(Recipe& recipe) {
   if (recipe.n_dims != 1 || only(recipe).columns == 1) return;
   only(recipe).rows = only(recipe).columns;
@@ -34,7 +34,7 @@ bool pairs_of(std::uint64_t heads, Recipe& recipe) {
   return true;
 }
 
-// Takes `count` rows from `first` on, of every `period` rows.
+// Selects `count` rows of every `period` rows, from row `first` of the period on.
 bool rows_of_each(Recipe& recipe, std::uint64_t period, std::uint64_t first, std::uint64_t count) {
   as_rows(recipe);
   const std::uint64_t rows = only(recipe).rows;
@@ -50,11 +50,11 @@ bool half(Recipe& recipe, std::uint64_t which) {
   return true;
 }
 
-// The experts' matrices [inputs, outputs] become [outputs, inputs], of which every second row is taken, from `first` on.
+// Transposes the experts' matrices [inputs, outputs] to [outputs, inputs], and selects every second row, from row `first` on.
 bool alternate_outputs(Recipe& recipe, std::uint64_t first) {
   if (recipe.n_dims != 3) return false;
   auto [outputs, inputs, experts, unused] = recipe.dims;
-  if (recipe.dtype == DType::mxfp4) std::swap(outputs, inputs);  // quantised, they are [outputs, inputs]
+  if (recipe.dtype == DType::mxfp4) std::swap(outputs, inputs);  // quantised matrices are [outputs, inputs]
   else recipe.transposed_rows = inputs;
   if (outputs % 2 != 0) return false;
   recipe.order.push_back({.rows = experts * outputs / 2, .first = first, .run = outputs / 2, .stride = outputs, .step = 2});
@@ -62,8 +62,8 @@ bool alternate_outputs(Recipe& recipe, std::uint64_t first) {
   return true;
 }
 
-// The first or the second half of the outputs of experts' matrices, which are [outputs, inputs] or [inputs, outputs]. If the shape fits
-// both, it counts as [inputs, outputs].
+// Selects half of the outputs of experts' matrices (`which`: 0 the first, 1 the second half). The matrices are [outputs, inputs] or [inputs,
+// outputs]. A shape that fits both counts as [inputs, outputs].
 bool half_of_outputs(std::uint64_t inputs, Recipe& recipe, std::uint64_t which) {
   if (recipe.n_dims != 3) return false;
   const bool is_transposed = recipe.dims[0] != inputs || recipe.dims[1] == inputs;
@@ -85,7 +85,8 @@ bool alternate_values(Recipe& recipe, std::uint64_t first) {
   return true;
 }
 
-// Adds ranges for the heads of all groups, of `size` rows each, from row `start` on: the first head of each group, then the second ...
+// Adds a range of `size` rows for each head of all groups, from row `start` on. Order: the first head of each group, then the second head of
+// each group, and so on.
 bool deal(const Shape& shape, std::uint64_t start, std::uint64_t size, Recipe& recipe) {
   if (shape.state_groups == 0 || shape.state_heads > kMostHeads || shape.state_heads % shape.state_groups != 0 || size == 0) return false;
   const std::uint64_t in_group = shape.state_heads / shape.state_groups;

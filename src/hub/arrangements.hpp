@@ -1,4 +1,5 @@
-// The ways in which rows of a folder's tensors are arranged anew (Arrange in table.hpp). The names say what the result is.
+// Functions that arrange a recipe (Arrange in table.hpp): they reorder, select or transpose rows of a folder's tensor. A function's name says
+// what the result is.
 #pragma once
 
 #include "hub/table.hpp"
@@ -9,17 +10,17 @@ namespace tessera::detail::hub {
 bool query_pairs(const Shape& shape, Recipe& recipe);
 bool key_pairs(const Shape& shape, Recipe& recipe);
 
-bool plus_one(const Shape& shape, Recipe& recipe);           // norms that multiply by 1 + weight
-bool transposed(const Shape& shape, Recipe& recipe);         // matrices [inputs, outputs] (GPT-2's Conv1D)
+bool plus_one(const Shape& shape, Recipe& recipe);           // for norms that multiply by 1 + weight
+bool transposed(const Shape& shape, Recipe& recipe);         // for matrices [inputs, outputs] (GPT-2's Conv1D)
 bool flat(const Shape& shape, Recipe& recipe);               // a vector that the folder has as a matrix of one row
 bool behind_padding(const Shape& shape, Recipe& recipe);     // without the first two rows (RoBERTa's positions)
-bool first_half(const Shape& shape, Recipe& recipe);         // the first half of the rows: of each matrix, if there are several
+bool first_half(const Shape& shape, Recipe& recipe);         // the first half of the rows of each matrix
 bool second_half(const Shape& shape, Recipe& recipe);
 
-bool falcon_qkv(const Shape& shape, Recipe& recipe);         // all queries, all keys, all values; in folders by groups of heads
-bool internlm_qkv(const Shape& shape, Recipe& recipe);       // the same; queries and keys become pairs (2i, 2i + 1)
+bool falcon_qkv(const Shape& shape, Recipe& recipe);         // all queries, all keys, all values; folders have Q, K, V of each group of heads
+bool internlm_qkv(const Shape& shape, Recipe& recipe);       // like falcon_qkv, and queries and keys become pairs (2i, 2i + 1)
 
-// Matrices of all experts, [outputs, inputs] as transformers saves them or [inputs, outputs] as hubs have them. Gate and up are one matrix.
+// Matrices of all experts: [outputs, inputs] if transformers saved them, [inputs, outputs] in hubs' folders. Gate and up are one matrix.
 bool gates_of_experts(const Shape& shape, Recipe& recipe);
 bool ups_of_experts(const Shape& shape, Recipe& recipe);
 bool downs_of_experts(const Shape& shape, Recipe& recipe);
@@ -27,10 +28,10 @@ bool downs_of_experts(const Shape& shape, Recipe& recipe);
 bool transposed_experts(const Shape& shape, Recipe& recipe);
 bool transposed_gates(const Shape& shape, Recipe& recipe);
 bool transposed_ups(const Shape& shape, Recipe& recipe);
-bool even_values(const Shape& shape, Recipe& recipe);        // of the experts' biases
+bool even_values(const Shape& shape, Recipe& recipe);        // for the experts' biases
 bool odd_values(const Shape& shape, Recipe& recipe);
 
-// Latent attention: the matrix that expands the latent has, for each head, first the rows of the key, then those of the value.
+// Latent attention: the matrix that expands the latent has, for each head, first the rows of the key, then the rows of the value.
 bool latent_keys(const Shape& shape, Recipe& recipe);        // transposed within each head
 bool latent_values(const Shape& shape, Recipe& recipe);
 
@@ -40,7 +41,7 @@ bool decay(const Shape& shape, Recipe& recipe);                    // -e^x
 bool decay_column(const Shape& shape, Recipe& recipe);             // -e^x, a row of one number for each head (Mamba-2)
 bool column(const Shape& shape, Recipe& recipe);                   // a row of one number for each head
 bool norm_of_groups(const Shape& shape, Recipe& recipe);           // a row for each group
-// Qwen3.5 deals the value heads out to the groups in turn: head h belongs to group h mod n_groups. In folders a group's heads follow each
+// Qwen3.5. Here value heads are in the order in which head h belongs to group h mod n_groups. In folders the heads of a group follow each
 // other.
 bool dealt_values(const Shape& shape, Recipe& recipe);             // rows of all value heads
 bool dealt_heads(const Shape& shape, Recipe& recipe);              // one row or number for each head
@@ -48,7 +49,7 @@ bool dealt_decay(const Shape& shape, Recipe& recipe);
 bool dealt_mixed(const Shape& shape, Recipe& recipe);              // queries, keys, values
 bool dealt_convolution(const Shape& shape, Recipe& recipe);
 bool dealt_columns(const Shape& shape, Recipe& recipe);            // columns of all value heads
-// Qwen3-Next keeps queries, keys, values and gates of a group together.
+// Qwen3-Next: folders have queries, keys, values and gates of a group together.
 bool mixed_of_groups(const Shape& shape, Recipe& recipe);          // all queries, all keys, all values
 bool gates_of_groups(const Shape& shape, Recipe& recipe);
 

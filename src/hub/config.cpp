@@ -12,8 +12,8 @@ namespace tessera::detail::hub {
 
 namespace {
 
-constexpr std::uint64_t kMostConfig = std::uint64_t{4} << 20;  // bytes of a configuration: more than any model has
-constexpr std::size_t kMostValues = 400'000;                       // of a configuration, in at most 64 MB of memory; models have 60,000
+constexpr std::uint64_t kMostConfig = std::uint64_t{4} << 20;  // limit for the bytes of a configuration, more than any model has
+constexpr std::size_t kMostValues = 400'000;  // limit for the values of a configuration (at most 64 MB of memory); models have 60,000
 
 // Returns the JSON in a file; null if there is no such file.
 Result<Json> read_json(const std::filesystem::path& folder, std::string_view name) {

@@ -14,34 +14,34 @@ namespace tessera::detail::hub {
 // `most` bytes.
 [[nodiscard]] Result<std::string> read_text(const std::filesystem::path& folder, std::string_view name, std::uint64_t most);
 
-// Returns the JSON object, or the list, in a file of the folder; null if there is no such file. Errors: corrupt_file, it is no JSON
-// object (list); io.
+// Returns the JSON object, or the list, in a file of the folder; null if there is no such file. Errors: corrupt_file, the file is not a
+// JSON object (list); io.
 [[nodiscard]] Result<Json> read_object(const std::filesystem::path& folder, std::string_view name);
 [[nodiscard]] Result<Json> read_list(const std::filesystem::path& folder, std::string_view name);
 
 // The configurations of one model. A key whose value is null counts as absent, as in transformers.
 class Config {
  public:
-  // Reads the folder's files. Errors: not_found, there is no config.json; corrupt_file, a file is no JSON object; io.
+  // Reads the folder's files. Errors: not_found, there is no config.json; corrupt_file, a file is not a JSON object; io.
   [[nodiscard]] static Result<Config> read(const std::filesystem::path& folder);
 
-  // Return the value of a key, or nullptr. find() looks into the part of config.json that describes the language model: the object
-  // text_config in models that also see or hear, and the whole file in others. find_anywhere() looks there first, then into the whole
+  // Return the value of a key, or nullptr. find() searches the part of config.json that describes the language model: the object text_config
+  // in models that also read images or sound, and the whole file in other models. find_anywhere() searches that part first, then the whole
   // file.
   [[nodiscard]] const Json* find(std::string_view key) const noexcept;
   [[nodiscard]] const Json* find_anywhere(std::string_view key) const noexcept;
-  // The same; looks into the whole file first.
+  // Returns the value of a key, or nullptr. Searches the whole file first, then the part that describes the language model.
   [[nodiscard]] const Json* find_outside(std::string_view key) const noexcept;
   // Return the value of a key of generation_config.json and of tokenizer_config.json, or nullptr.
   [[nodiscard]] const Json* in_generation(std::string_view key) const noexcept;
   [[nodiscard]] const Json* in_tokenizer(std::string_view key) const noexcept;
 
-  // Returns how the weights are quantised: quantization_config, or the file that older folders have instead (hf_quant_config.json of
-  // ModelOpt, quantize_config.json of AutoGPTQ, quant_config.json of AutoAWQ); nullptr if they are not.
+  // Returns the description of how the weights are quantised: quantization_config, or the file that older folders have instead
+  // (hf_quant_config.json of ModelOpt, quantize_config.json of AutoGPTQ, quant_config.json of AutoAWQ); nullptr if weights are not quantised.
   [[nodiscard]] const Json* quantisation() const noexcept;
 
   [[nodiscard]] bool has_tokenizer_config() const noexcept { return !tokenizer_.is_null(); }
-  [[nodiscard]] std::string_view model_type() const noexcept;  // such as "llama"; empty if config.json does not say
+  [[nodiscard]] std::string_view model_type() const noexcept;  // such as "llama"; empty if config.json does not state it
   [[nodiscard]] const Json& whole() const noexcept { return whole_; }  // all of config.json
   [[nodiscard]] Json& whole() noexcept { return whole_; }
 
@@ -50,7 +50,7 @@ class Config {
   Json whole_, generation_, tokenizer_, quantisation_;
 };
 
-// Returns the value of a key; nullptr if `object` is no object, or lacks the key, or has null there.
+// Returns the value of a key; nullptr if `object` is not an object, or lacks the key, or has null as its value.
 [[nodiscard]] const Json* find_in(const Json* object, std::string_view key) noexcept;
 
 }  // namespace tessera::detail::hub

@@ -9,7 +9,7 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// The numbers of Setting::pooling are GGUF's.
+// The values of Setting::pooling, which are GGUF's numbers.
 enum class PoolingNumber : std::int64_t { none = 0, mean = 1, cls = 2, last = 3, rank = 4 };
 
 struct PoolingRow {
@@ -91,7 +91,7 @@ Result<std::vector<Module>> read_modules(const std::filesystem::path& folder) {
   return found;
 }
 
-// Refuses a product with a bias or an activation.
+// Refuses a Dense module with a bias or an activation.
 Status check_dense(const std::filesystem::path& folder, const std::string& module) {
   const std::string file = module + "/config.json";
   TESSERA_TRY(const Json config, read_object(folder, file));

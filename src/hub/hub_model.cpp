@@ -65,7 +65,7 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
     return error_at(ErrorCode::unsupported, os::text_of(folder / "config.json"), "architectures: a model that classifies or ranks, whose head tessera does not read for \"{}\"", printable(type));
   }
   model->prefix_ = prefix_of(model->folder_, *table);
-  // Layers that guess further tokens are part of some checkpoints only.
+  // Only some checkpoints have the layers of draft heads.
   const std::int64_t layers = mapping.given(Setting::n_layers);
   const std::int64_t further = count_further(model->folder_, *table, model->prefix_, layers, mapping.given(Setting::n_further_layers));
   model->n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(layers, 0, std::numeric_limits<std::int32_t>::max()));
@@ -100,11 +100,11 @@ Status HubModel::read_part(const Recipe& recipe, std::uint32_t part, std::uint64
   return matrix->read(folder_, offset, out);
 }
 
-// Reads rows that are copied from the parts. Rows that follow each other in a part are read together. A range whose rows are scattered over
-// a short stretch of a part, such as a head's, is read as one stretch and put in order in memory.
+// Reads rows that are copied from the parts. Rows that follow each other in a part are read together. If the rows of a range are scattered
+// over a short piece of a part (such as the rows of a head), reads the whole piece, and puts the rows in order in memory.
 Status HubModel::read_ordered(const Recipe& recipe, std::uint64_t offset, std::span<std::byte> out) const {
   const std::uint64_t row_bytes = row_bytes_of(recipe);
-  std::uint64_t start = 0;  // of the range, in bytes of the result
+  std::uint64_t start = 0;  // offset of the range in the result, in bytes
   std::vector<std::byte> stretch;
   for (const RowRange& range : recipe.order) {
     const std::uint64_t bytes = range.rows * row_bytes;

@@ -1,5 +1,5 @@
 // A model as hubs publish it: a folder with config.json, the tokenizer's files, and the weights in *.safetensors. As a ModelSource it has
-// the settings and tensors that the same model has in GGUF: what a converter would compute is computed when a tensor is read.
+// the settings and tensors that the same model has in GGUF. A converter's computations are made when a tensor is read.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,8 @@ namespace tessera::detail::hub {
 
 class HubModel final : public ModelSource {
  public:
-  // Opens a folder, and reads its configurations and the headers of its safetensors files. Errors, which name the file and the key or the
-  // tensor: not_found; corrupt_file; unsupported; io; cancelled, by `stop`.
+  // Opens a folder, and reads its configurations and the headers of its safetensors files. Errors (the message names the file and the
+  // key or tensor): not_found; corrupt_file; unsupported; io; cancelled, by `stop`.
   [[nodiscard]] static Result<std::shared_ptr<const ModelSource>> open(const std::filesystem::path& folder, const std::stop_token& stop);
 
   [[nodiscard]] const Settings& settings() const noexcept override { return settings_; }
@@ -36,13 +36,13 @@ class HubModel final : public ModelSource {
  private:
   friend class TensorList;
   struct Made {
-    std::string name;  // ours
+    std::string name;  // the library's name
     Recipe recipe;
   };
 
-  // Returns the number that the folder's names have for a layer.
+  // Returns the layer's number in the names of the folder's tensors.
   [[nodiscard]] std::uint32_t layer_in_folder(std::uint32_t layer) const noexcept;
-  // Returns whether the layer has weights of its own, instead of those of the layer before.
+  // Returns whether the layer has its own weights; false: it uses the weights of the layer before.
   [[nodiscard]] bool has_weights(std::uint32_t layer) const noexcept;
   [[nodiscard]] Status read_ordered(const Recipe& recipe, std::uint64_t offset, std::span<std::byte> out) const;
   [[nodiscard]] Status read_whole(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const;
@@ -50,13 +50,13 @@ class HubModel final : public ModelSource {
 
   const Table* table_ = nullptr;
   std::uint32_t n_layers_ = 0;  // without draft heads
-  std::uint32_t n_groups_ = 0;  // ALBERT: groups of layers that share weights; the folder numbers tensors by group. 0: it numbers them by layer
-  std::string prefix_;  // what stands in front of the language model's tensors: "model."
+  std::uint32_t n_groups_ = 0;  // ALBERT: groups of layers that share weights; tensors' names have the number of the group. 0: no groups
+  std::string prefix_;  // prefix of the names of the language model's tensors: "model."
   SafetensorsFolder folder_;
   HubSettings settings_;
   Quantisation quantisation_;
   std::vector<Made> made_;
-  std::vector<TensorInfo> infos_;                // of made_, in the same order
+  std::vector<TensorInfo> infos_;                // one for each element of made_
   std::vector<std::uint32_t> by_name_;           // indices of infos_, sorted by name
   std::uint64_t largest_whole_ = 0;              // bytes of the largest tensor that read_whole() makes
   std::uint64_t largest_staged_ = 0;             // bytes of the largest matrix that must be read whole to be decoded

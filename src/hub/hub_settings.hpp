@@ -1,4 +1,4 @@
-// The settings of a model's folder. They are collected from several JSON files when the folder is opened.
+// The settings of a model's folder, which are collected from several JSON files when the folder is opened.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@ class HubSettings final : public Settings {
   using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int32_t>, std::vector<float>,
                              std::vector<std::uint8_t>>;
 
-  // Sets a setting. `key`: its place in the folder, for errors, such as "hidden_size"; a name with a dot names another file than
-  // config.json.
+  // Sets a setting. `key`: the setting's place in the folder, for errors: a key of config.json ("hidden_size"), or another file and its key
+  // ("tokenizer_config.json: bos_token").
   void set(Setting setting, Value value, std::string_view key);
   void remove(Setting setting) noexcept;
-  // Says under which key the setting would be, for the error if the setting is needed. Does nothing if the setting was set before.
+  // Records the key of a setting that the folder may lack, for the error if the setting is needed. Does nothing if the setting is set.
   void expect(Setting setting, std::string_view key);
   void set_origin(std::string folder) { origin_ = std::move(folder); }
 
@@ -31,7 +31,7 @@ class HubSettings final : public Settings {
   [[nodiscard]] std::string place(Setting setting) const override;
   [[nodiscard]] std::string origin() const override { return origin_; }
 
-  // Adds a chat template of a name, which chat_template(name) finds; the template that has no name is a setting.
+  // Adds a chat template with a name, for chat_template(name). (The template without a name is a setting.)
   void add_template(std::string name, std::string text) { templates_.emplace_back(std::move(name), std::move(text)); }
   [[nodiscard]] std::optional<std::string_view> chat_template(std::string_view name) const noexcept override;
 

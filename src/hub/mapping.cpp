@@ -10,7 +10,7 @@ namespace tessera::detail::hub {
 
 std::optional<std::int64_t> Mapping::integer_of(const Json* value, std::string_view key) {
   if (value == nullptr) return std::nullopt;
-  // Sizes and counts are added and multiplied below: two of these numbers never overflow.
+  // Limit for sizes and counts, which are added and multiplied later: the product of two of them does not overflow.
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const std::int64_t* whole = value->integer();
   if (whole != nullptr && *whole >= -kMost && *whole <= kMost) return *whole;

@@ -1,5 +1,5 @@
-// Translates a configuration into settings. Each architecture's table has a function that does so with a Mapping. A Mapping remembers the
-// first error, so that these functions need not check each step.
+// Translates a configuration into settings. Each table of a type of model has a function that does so with a Mapping (Table::map). A Mapping
+// remembers the first error, so that these functions need not check each call.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ class Mapping {
 
   const Config& config;
   HubSettings& settings;
-  // LongRoPE's factors and Llama 3.1's divisors of frequencies, from which tensors are made; empty if the model has none.
+  // LongRoPE's factors and Llama 3.1's divisors of frequencies, from which tensors are made; empty if the model does not have them.
   std::vector<float> rope_divisors, short_factors, long_factors;
   bool has_scores = false;  // the model has a head that ranks or classifies
-  // Not nullptr: a folder is written. Functions that read a key then set it first, from the model's settings (written/filling.hpp).
+  // Not nullptr: a folder is written. Then functions that read a key first set the key from the model's settings (written/filling.hpp).
   Filling* filling = nullptr;
 
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 
-  // Return the value of a key of config.json; nullopt if it is absent. A value of another type is an error.
+  // Return the value of a key of config.json; nullopt if the key is absent. A value of another type is an error.
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key) { return integer_of(config.find(key), key); }
   [[nodiscard]] std::optional<double> number(std::string_view key) { return number_of(config.find(key), key); }
   [[nodiscard]] std::optional<bool> boolean(std::string_view key);
@@ -53,8 +53,8 @@ class Mapping {
   // Returns an integer setting that was set before; 0 if it was not.
   [[nodiscard]] std::int64_t given(Setting setting) const noexcept;
 
-  // Refuse a model whose key has another value than the architecture computes with. An absent key is accepted. When a folder is written:
-  // set the key first, to the first value that is allowed.
+  // Refuse a model if the key has a value that the architecture does not implement. An absent key is accepted. When a folder is written: set
+  // the key first, to the first allowed value.
   void expect_text(std::string_view key, std::initializer_list<std::string_view> allowed);
   void expect_boolean(std::string_view key, bool allowed);
   void expect_integer(std::string_view key, std::int64_t allowed);

@@ -26,14 +26,14 @@ bool is_there(const fs::path& path) {
 // Files of a folder besides JSON.
 struct FolderWeights {
   bool has_safetensors = false;
-  std::vector<std::string> gguf;  // of a split model the first part; without projectors of models that also see
+  std::vector<std::string> gguf;  // without later parts of split models, and without projectors (parts of models that read images)
 };
 
 FolderWeights weights_in(const fs::path& folder) {
   constexpr std::size_t kMostEntries = 65536;
   FolderWeights weights;
   std::vector<std::string> names;
-  if (os::names_in_folder(folder, kMostEntries, names) != 0) return weights;  // whoever reads the folder next says why it cannot be read
+  if (os::names_in_folder(folder, kMostEntries, names) != 0) return weights;  // the code that reads the folder next reports the error
   for (std::string& name : names) {
     if (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) weights.has_safetensors = true;
     const bool is_later_part = name.find("-of-") != std::string::npos && name.find("-00001-of-") == std::string::npos;
@@ -43,7 +43,7 @@ FolderWeights weights_in(const fs::path& folder) {
   return weights;
 }
 
-// A folder without safetensors files may be one that a program keeps GGUF files in.
+// Opens a folder: the only GGUF file of a folder without safetensors files, otherwise the folder as hubs publish models.
 OpenedModel open_folder(const fs::path& folder, const std::stop_token& stop) {
   const FolderWeights weights = weights_in(folder);
   if (weights.has_safetensors || weights.gguf.empty()) return detail::hub::HubModel::open(folder, stop);
@@ -53,7 +53,7 @@ OpenedModel open_folder(const fs::path& folder, const std::stop_token& stop) {
   return detail::error_at(ErrorCode::invalid_argument, os::text_of(folder), "the folder has several GGUF files: give the path of one of {}", names);
 }
 
-// Returns whether a path names a file of a hub's folder, which is opened as a whole.
+// Returns whether the path is a file of a hub's folder. (Then the whole folder is opened.)
 bool is_in_folder(const fs::path& path) {
   const std::string name = os::text_of(path.filename());
   return name == "config.json" || name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");

@@ -1,5 +1,5 @@
-// A recipe says how one tensor of the model is made from tensors of the folder. Hubs and this library keep the same weights in different
-// arrangements: rows in another order, several matrices in one tensor or one in several, numbers to which 1 was added.
+// A recipe says how one tensor of the model is made from tensors of the folder. Hubs and this library have the same weights in different
+// arrangements: rows in another order, several matrices in one tensor, one matrix in several tensors, or numbers to which 1 was added.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@ namespace tessera::detail::hub {
 // A change of each number. Numbers that change become float32.
 enum class Numbers : std::uint8_t {
   same,
-  widened,               // x, as float32: routers of experts, on whose small differences a choice depends
+  widened,               // x, as float32: routers of experts, because the choice of experts depends on small differences
   plus_one,              // x + 1: norms that multiply by 1 + weight
   minus_exponential,     // -e^x: rates of decay, which hubs keep as their logarithm
 };
 
-// A range of rows of the result, and the rows of one part from which it is copied. Row i of the range is the part's row
+// A range of rows of the result, and the rows of one part from which the range is copied. Row i of the range is the part's row
 // first + (i / run) * stride + (i % run) * step.
 struct RowRange {
   std::uint32_t part = 0;
@@ -38,7 +38,7 @@ struct RowRange {
   }
 };
 
-// One matrix of the folder as the recipe sees it: its rows are the last dimension.
+// One matrix of the folder, as a list of rows: a row is the innermost dimension.
 struct SourceMatrix {
   std::shared_ptr<const Matrix> matrix;
   std::uint64_t rows = 0, columns = 0;
@@ -46,13 +46,13 @@ struct SourceMatrix {
 
 struct Recipe {
   std::vector<SourceMatrix> parts = {};
-  DType dtype = DType::f32;                          // of the parts, and of the result if `numbers` is `same`
-  std::uint32_t n_dims = 0;                          // of the result
-  std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // of the result, innermost first
-  std::vector<RowRange> order = {};                  // empty: all rows of the first part, then those of the second, ...
-  // Not 0: each part is a list of matrices with this number of rows each, all of which are transposed before `order` counts rows.
+  DType dtype = DType::f32;                          // type of the parts, and of the result if `numbers` is `same`
+  std::uint32_t n_dims = 0;                          // dimensions of the result
+  std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // dims of the result, innermost first
+  std::vector<RowRange> order = {};                  // empty: all rows of the first part, then all rows of the second, ...
+  // Not 0: each part is a list of matrices of this number of rows. All of these matrices are transposed before `order` is applied.
   std::uint64_t transposed_rows = 0;
-  // Not 0: the ordered rows are a list of matrices with this number of rows each, all of which are transposed at the end.
+  // Not 0: the ordered rows are a list of matrices of this number of rows. All of these matrices are transposed at the end.
   std::uint64_t transposed_last = 0;
   std::vector<std::uint64_t> column_order = {};  // not empty: groups of `column_group` columns, in the order in which the result has them
   std::uint64_t column_group = 1;
@@ -72,20 +72,20 @@ struct Recipe {
   }
 };
 
-// Returns whether the recipe takes only rows and columns that its parts have, and makes as many numbers as its dims say. A recipe from a
-// folder must be sound before anything is read by it: its shape comes from the weights' file, and its arrangement from config.json.
+// Returns whether the recipe uses only rows and columns that its parts have, and makes exactly the number of values that its dims need. A
+// recipe from a folder must be sound before it is used, because its shape comes from the weights' file and its arrangement from config.json.
 [[nodiscard]] bool is_sound(const Recipe& recipe) noexcept;
 
-// Returns the whole result of a sound recipe from the bytes of its parts, in their order.
+// Computes the whole result of a sound recipe from the bytes of its parts. `parts` has the order of Recipe::parts.
 [[nodiscard]] std::vector<std::byte> make_whole(const Recipe& recipe, std::vector<std::vector<std::byte>> parts);
 
 // Returns whether a format stores one number after another, so that numbers can be arranged one by one.
 [[nodiscard]] constexpr bool has_single_numbers(DType dtype) noexcept {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
-// Returns the bytes that a number of such a format takes: 2 or 4.
+// Returns the bytes of a number in a format with single numbers: 2 or 4.
 [[nodiscard]] constexpr std::uint64_t number_bytes(DType dtype) noexcept { return dtype == DType::f32 ? 4 : 2; }
-// Returns the bytes of a number of values in a format. Precondition: the values are whole blocks of the format.
+// Returns the bytes of `values` values in a format. Precondition: the values are whole blocks of the format.
 [[nodiscard]] std::uint64_t bytes_of_values(DType dtype, std::uint64_t values) noexcept;
 
 }  // namespace tessera::detail::hub

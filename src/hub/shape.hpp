@@ -1,4 +1,4 @@
-// The facts that arrangements of rows depend on.
+// Makes a Shape: the facts on which arrangements of rows depend.
 #pragma once
 
 #include <tessera/extend/files/settings.hpp>
@@ -7,7 +7,7 @@
 
 namespace tessera::detail::hub {
 
-// Returns the facts from a model's settings, whatever its files.
+// Returns the shape of a model from its settings, for any kind of file.
 [[nodiscard]] Shape shape_of_model(const Settings& settings) noexcept;
 
 }  // namespace tessera::detail::hub

@@ -14,10 +14,11 @@ namespace {
 
 constexpr std::uint32_t kMostLayers = 1 << 16;
 
-// Texts that may stand in front of the names of the language model's tensors; each is followed by "embed_tokens.weight" or what the type calls it.
+// Possible prefixes of the names of the language model's tensors. A prefix is found by the table of embeddings: prefix +
+// "embed_tokens.weight", or the type's name of that tensor.
 constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "backbone.", "bert.", "roberta.", "new.", ""};
 
-// Tensors that no computation needs: tables that are computed anew, and masks of early checkpoints.
+// Tensors that no computation needs: tables that the library computes itself, and masks of early checkpoints.
 constexpr std::string_view kUnused[] = {"rotary_emb.inv_freq", "attn.bias", "attn.masked_bias", "rotary_emb.cos_cached", "rotary_emb.sin_cached"};
 
 std::string shape_of(std::span<const std::uint64_t> dims) {
@@ -57,7 +58,7 @@ std::vector<std::string> names_of(const TensorRow& row, const Table& table, std:
     return {owner == Owner::draft_head ? fmt::format("{}{}", table.heads, name) : fmt::format("{}layers.{}.{}", table.heads, layer - layers, name)};
   }
   if (owner != Owner::model) return {fmt::format("{}{}{}.{}", prefix, table.layers, layer, name)};
-  // An output matrix stands beside the model: "lm_head.weight" beside "model.", "language_model.lm_head.weight" beside
+  // The output matrix is outside of the model's prefix: "lm_head.weight" beside "model.", "language_model.lm_head.weight" beside
   // "language_model.model.".
   std::vector<std::string> names = {std::string(prefix) + name};
   if (prefix.ends_with("model.")) names.push_back(std::string(prefix.substr(0, prefix.size() - 6)) + name);
@@ -82,11 +83,12 @@ TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisati
     : model_(model), mapping_(mapping), quantisation_(quantisation), used_(model.folder_.tensors().size()) {
   shape_ = shape_of_model(model.settings_);
   has_experts_ = mapping.given(Setting::n_experts) > 0;
-  // Each layer has a tensor, unless layers share weights. So more layers than tensors are none; the reader of the settings says so.
+  // Each layer has at least one tensor, unless layers share weights. A number of layers above the number of tensors is wrong, so it is
+  // limited here. (The reader of the settings reports the error.)
   const std::size_t n_tensors = model.n_groups_ == 0 ? model.folder_.tensors().size() : std::size_t{kMostLayers};
   const auto most = static_cast<std::int64_t>(std::min<std::size_t>(n_tensors, kMostLayers));
   n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(mapping.given(Setting::n_layers), 0, most));
-  // The whole model is tied, whatever its part that reads text says of itself.
+  // tie_word_embeddings of the whole model counts, even if text_config has another value.
   const Json* tied = mapping.config.find_outside("tie_word_embeddings");
   is_tied_ = model.table_->can_be_tied && tied != nullptr && tied->boolean() != nullptr && *tied->boolean();
 }
@@ -120,7 +122,7 @@ Result<std::shared_ptr<const Matrix>> TensorList::find(const TensorRow& row, std
     const SafetensorsTensor* tensor = matrix == nullptr ? model_.folder_.find(name) : nullptr;
     if (tensor != nullptr) {
       used_[static_cast<std::size_t>(tensor - model_.folder_.tensors().data())] = true;
-      if (row.role == Role::output && is_tied_) continue;  // the embeddings count, also if a checkpoint repeats them
+      if (row.role == Role::output && is_tied_) continue;  // the table of embeddings is used, even if the checkpoint has a copy of it
       TESSERA_TRY(matrix, plain_matrix(model_.folder_, *tensor));
     }
     if (matrix == nullptr) continue;
@@ -131,7 +133,7 @@ Result<std::shared_ptr<const Matrix>> TensorList::find(const TensorRow& row, std
 }
 
 bool TensorList::is_made(std::string_view name) const noexcept {
-  // The tensors of a layer are added together, so the name is among the last ones.
+  // The tensors of a layer are added together, so the name is among the last names.
   const std::size_t first = model_.made_.size() > 64 ? model_.made_.size() - 64 : 0;
   return std::any_of(model_.made_.begin() + static_cast<std::ptrdiff_t>(first), model_.made_.end(),
                      [&](const HubModel::Made& made) { return made.name == name; });
@@ -142,14 +144,14 @@ Status TensorList::make_row(const TensorRow& row, std::uint32_t layer) {
   if (row.of == Of::models_without_experts && has_experts_) return {};
   if (row.of == Of::models_with_scores && !mapping_.has_scores) return {};
   TESSERA_TRY(const std::shared_ptr<const Matrix> first, find(row, layer, 0));
-  if (first == nullptr) return {};  // if the model needs it, the check of all tensors says so
+  if (first == nullptr) return {};  // if the model needs the tensor, the later check of all tensors reports the error
   std::string name = row_of(row.role).tensor_name(layer);
   if (is_made(name)) return {};
-  const SafetensorsTensor& shown = model_.folder_.tensors()[first->tensors().front()];  // in errors
+  const SafetensorsTensor& shown = model_.folder_.tensors()[first->tensors().front()];  // the tensor that errors name
   const std::span<const std::uint64_t> dims = first->dims();
   const bool is_stack = row.name.find('*') != std::string_view::npos;
   std::uint64_t values = 1;
-  for (const std::uint64_t dim : dims) values *= dim;  // the folder's header bounds the product
+  for (const std::uint64_t dim : dims) values *= dim;  // cannot overflow: the reader of the header has checked the product
   if (dims.empty() || dims.size() > (is_stack ? 2u : 3u) || values == 0) {
     return wrong(ErrorCode::corrupt_file, model_.folder_, shown, fmt::format("its shape is {}", shape_of(dims)));
   }
@@ -179,7 +181,7 @@ Status TensorList::make_row(const TensorRow& row, std::uint32_t layer) {
   if ((row.arrange != nullptr && !row.arrange(shape_, recipe)) || !is_sound(recipe)) {
     return wrong(ErrorCode::corrupt_file, model_.folder_, shown, fmt::format("its shape {} does not fit config.json", shape_of(dims)));
   }
-  // As in GGUF files: the product with a router is computed in float32 then.
+  // As in GGUF files: then the product with a router is computed in float32.
   if (row.role == Role::router && recipe.dtype != DType::f32 && has_single_numbers(recipe.dtype)) recipe.numbers = Numbers::widened;
   if (!recipe.copies_rows() && !has_single_numbers(recipe.dtype)) {
     return wrong(ErrorCode::unsupported, model_.folder_, shown,
@@ -190,7 +192,7 @@ Status TensorList::make_row(const TensorRow& row, std::uint32_t layer) {
   return add_factors(kept, factors);
 }
 
-// Adds the tensor of factors beside a matrix's, if it has some: NAME.scale beside NAME.weight.
+// Adds the tensor with the factors of a matrix, NAME.scale for NAME.weight, if the matrix has factors.
 Status TensorList::add_factors(std::string_view name, const std::vector<float>& factors) {
   constexpr std::string_view kEnd = "weight";
   if (!name.ends_with(kEnd) || std::ranges::all_of(factors, [](float factor) { return factor == 1.0f; })) return {};
@@ -217,7 +219,7 @@ Status TensorList::add(std::string name, Recipe recipe) {
   return {};
 }
 
-// Adds the tensors that config.json has instead of the weights.
+// Adds the tensors whose numbers are in config.json instead of the weights' files (rope factors).
 Status TensorList::add_constants() {
   const auto add_list = [&](Role role, const std::vector<float>& values) -> Status {
     if (values.empty()) return {};
@@ -230,8 +232,8 @@ Status TensorList::add_constants() {
   return add_list(Role::rope_factors_long, mapping_.long_factors);
 }
 
-// Refuses a tensor of the language model that the table does not have: the model computes something that we do not. Tensors of other parts
-// of the model, such as a part that reads images, have other prefixes.
+// Refuses tensors of the language model that the table does not have, because the model computes something with them that tessera does not.
+// Tensors of other parts of the model, such as a part that reads images, have other prefixes.
 Status TensorList::add_strangers() {
   const std::span<const SafetensorsTensor> all = model_.folder_.tensors();
   const std::string layers = model_.prefix_ + std::string(model_.table_->layers);

@@ -12,17 +12,17 @@
 
 namespace tessera::detail::hub {
 
-// Returns all texts that may stand in front of the names of a language model's tensors.
+// Returns all possible prefixes of the names of a language model's tensors.
 [[nodiscard]] std::span<const std::string_view> known_prefixes() noexcept;
 // Returns the prefix of the names of the language model's tensors: "model.", or "language_model.model." in models that also read images;
-// empty if they have none.
+// empty if the names have no prefix.
 [[nodiscard]] std::string prefix_of(const SafetensorsFolder& folder, const Table& table);
 
-// Returns the names that the folder may give the tensor of a row, the likeliest first. Names of a single expert's tensor have the number
+// Returns the possible names of a row's tensor in the folder, the likeliest first. Names of a single expert's tensor contain the number
 // `expert`. `layers`: number of layers without draft heads.
 [[nodiscard]] std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layers,
                                                 std::uint32_t layer, std::uint32_t expert);
-// Returns how many layers of draft heads the folder has; `said` is the number that config.json gives.
+// Returns how many layers of draft heads the folder has; `said` is the number that config.json states.
 [[nodiscard]] std::int64_t count_further(const SafetensorsFolder& folder, const Table& table, std::string_view prefix, std::int64_t layers,
                                          std::int64_t said);
 
@@ -50,7 +50,7 @@ class TensorList {
   Shape shape_;
   std::uint32_t n_layers_ = 0;
   bool has_experts_ = false, is_tied_ = false;
-  std::vector<bool> used_;  // of the folder's tensors
+  std::vector<bool> used_;  // for each tensor of the folder: true if a row has used it
 };
 
 }  // namespace tessera::detail::hub

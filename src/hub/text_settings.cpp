@@ -11,9 +11,9 @@ namespace tessera::detail::hub {
 
 namespace {
 
-constexpr std::uint64_t kMostTokenizer = std::uint64_t{256} << 20;  // bytes of a tokenizer's file: ten times what models have
+constexpr std::uint64_t kMostTokenizer = std::uint64_t{256} << 20;  // limit for a tokenizer's file: ten times real models
 constexpr std::uint64_t kMostTemplate = std::uint64_t{4} << 20;
-constexpr std::size_t kMostTemplateValues = 10'000;  // of chat_template.json, which has one
+constexpr std::size_t kMostTemplateValues = 10'000;  // limit for the values in chat_template.json, which needs one
 
 // Returns the text of a special token, which is a string or an object with the key "content".
 const std::string* text_of_token(const Json* token) {
@@ -22,7 +22,7 @@ const std::string* text_of_token(const Json* token) {
   return token == nullptr ? nullptr : token->string();
 }
 
-// Returns the id of a token's text from tokenizer_config.json, which lists the added tokens.
+// Returns the id of the added token with this text, from the list in tokenizer_config.json.
 std::optional<std::int64_t> added_id(const Config& config, std::string_view text) {
   const Json* added = config.in_tokenizer("added_tokens_decoder");
   if (added == nullptr || added->members() == nullptr) return std::nullopt;
@@ -47,14 +47,15 @@ std::vector<std::int32_t> ids_of(const Json* value) {
   return ids;
 }
 
-// Sets a special token: the one that tokenizer_config.json names, if the folder has that file and says the token's id; otherwise the id that
-// config.json has.
+// Sets a special token. First choice: the token that tokenizer_config.json names, if that file also has the token's id. Otherwise the id in
+// generation_config.json or config.json.
 void set_token(Mapping& to, Setting setting, std::string_view name, std::string_view id_key) {
   const std::string* text = text_of_token(to.config.in_tokenizer(name));
   if (text != nullptr) {
     if (const auto id = added_id(to.config, *text)) return to.set(setting, *id, fmt::format("tokenizer_config.json: {}", name));
   }
-  // A tokenizer without such a token has none, whatever config.json says. A text must have an end, though.
+  // If tokenizer_config.json does not name the token, the tokenizer has none, whatever config.json says. Exception: the token that ends a
+  // text, because each model needs it.
   if (text == nullptr && to.config.has_tokenizer_config() && setting != Setting::eos_token) return;
   const auto in_generation = ids_of(to.config.in_generation(id_key)), in_config = ids_of(to.config.find_anywhere(id_key));
   const auto& ids = in_generation.empty() ? in_config : in_generation;
@@ -79,7 +80,7 @@ Status read_templates(const std::filesystem::path& folder, const Config& config,
   if (value == nullptr) return {};
   if (value->string() != nullptr) {
     to.set(Setting::chat_template, *value->string(), "tokenizer_config.json: chat_template");
-  } else if (value->elements() != nullptr) {  // several, each with a name
+  } else if (value->elements() != nullptr) {  // several templates, each with a name
     for (const Json& one : *value->elements()) {
       const Json *name = find_in(&one, "name"), *own = find_in(&one, "template");
       if (name == nullptr || own == nullptr || name->string() == nullptr || own->string() == nullptr) continue;
@@ -90,7 +91,7 @@ Status read_templates(const std::filesystem::path& folder, const Config& config,
   return {};
 }
 
-// Reads the files of folders that are older than tokenizer.json: GPT-2's vocab.json and merges.txt, BERT's vocab.txt.
+// Reads the tokenizer files of folders from the time before tokenizer.json: GPT-2's vocab.json and merges.txt, BERT's vocab.txt.
 Status read_old_files(const std::filesystem::path& folder, const Config& config, Mapping& to) {
   TESSERA_TRY(const std::string vocabulary, read_text(folder, "vocab.json", kMostTokenizer));
   TESSERA_TRY(const std::string merges, read_text(folder, "merges.txt", kMostTokenizer));
@@ -118,7 +119,7 @@ Status read_old_files(const std::filesystem::path& folder, const Config& config,
   return {};
 }
 
-// Reads the tokenizer from the first of the files that the folder has: tokenizer.json, tekken.json, tokenizer.model, and those that are older.
+// Reads the tokenizer from the first of these files that the folder has: tokenizer.json, tekken.json, tokenizer.model, older files.
 Status read_tokenizer(const std::filesystem::path& folder, const Config& config, Mapping& to) {
   TESSERA_TRY(std::string tokenizer, read_text(folder, "tokenizer.json", kMostTokenizer));
   if (!tokenizer.empty()) {

@@ -3,9 +3,9 @@
 // values of two tokens. n = Codec::pair is 2 for these types, and 1 (no pairs) for f32. The layouts, as C arrays:
 //   K  [held / n][page_tokens][n]      index: pair of dimensions, token, dimension in the pair. A score kernel has tokens in its lanes
 //   V  [page_tokens / n][held][n]      index: pair of tokens, element, token in the pair. The weighted sum has dimensions in its lanes
-// `held` is how many elements are stored for each token: a head's dimensions or, if the codec encodes runs, the elements of its runs. In
-// K an odd last element is paired with a zero. If the codec has scales, one f32 for each token of the page follows the elements.
-// A record is one token's elements, then its scale. Records are the same whatever the page size; files, checksums and moves use them.
+// `held` is how many elements are stored for each token: one for each dimension of the head or, if the codec encodes runs, the elements of
+// all runs. In K an odd last element is paired with a zero. If the codec has scales, one f32 for each token of the page follows the elements.
+// A record is one token's elements, then its scale. A record does not depend on the page size, so files, checksums and moves use records.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ template <class Codec>
   return bytes;
 }
 
-// One token's slot in a block: encodes, decodes and copies its numbers. Byte is const std::byte if the block is only read.
+// One token's slot in a block: encodes, decodes and copies the token's numbers. Byte is const std::byte if the block is only read.
 template <class Codec, KeyOrValue part, class Byte = std::byte>
 class Slot {
  public:
@@ -93,7 +93,7 @@ class Slot {
   using HeldElement = std::conditional_t<std::is_const_v<Byte>, const Element, Element>;
 
   static constexpr std::size_t kPair = Codec::pair;
-  static constexpr std::size_t kRun = 64;  // how many numbers one loop converts, so that compilers vectorise it
+  static constexpr std::size_t kRun = 64;  // numbers that one loop converts; a fixed count, so that compilers vectorise the loop
 
   void put(const float* values) const noexcept {
     float scale = 1.0f;

@@ -1,4 +1,4 @@
-// KvCache::checksum(). It is computed over records, so that caches with different page sizes have the same checksum.
+// KvCache::checksum(). The checksum covers records, so that caches with different page sizes and the same contents have the same checksum.
 #include <algorithm>
 #include <array>
 

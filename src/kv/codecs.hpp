@@ -51,8 +51,8 @@ using All = List<Type<DType::f32, Codecs<F32>>, Type<DType::f16, Codecs<F16>>, T
 template <class Codec>
 inline constexpr bool kInRuns = requires { Codec::run; };
 
-// Returns how many elements the codec stores for one token's key (or value) in one head of `dim` dimensions: `dim`, or, if it encodes in
-// runs, the elements of as many whole runs as `dim` numbers need.
+// Returns how many elements the codec stores for one token's key (or value) in one head of `dim` dimensions. A codec that encodes number by
+// number stores `dim` elements. A codec that encodes in runs rounds `dim` up to whole runs, and stores the elements of these runs.
 template <class Codec>
 [[nodiscard, gnu::always_inline]] constexpr std::uint64_t held_elements(std::uint64_t dim) noexcept {
   if constexpr (kInRuns<Codec>) return (dim + Codec::run - 1) / Codec::run * Codec::run_elements;

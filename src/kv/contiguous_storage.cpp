@@ -65,7 +65,7 @@ class PageRange {
     decommit(dropped_, end);
     dropped_ = end;
   }
-  // Commits memory again for those dropped pages whose index is `n` or more. Returns false if Memory has none.
+  // Commits memory again for the dropped pages from index `n` on. Returns false if Memory has none.
   [[nodiscard]] bool take_again(std::uint64_t n) noexcept {
     const std::uint64_t begin = whole_granules(n);
     if (base_ == nullptr || begin >= dropped_) return true;
@@ -192,7 +192,7 @@ class ContiguousStorage final : public KvStorage {
   }
 
  protected:
-  // Each state gets memory of its own, and not an address in a PageRange, because only a few pages of a sequence have a state.
+  // Each state gets separate memory instead of an address in a PageRange, because only a few pages of a sequence have a state.
   Status take_slots(std::span<StateSlot> slots) override {
     const std::uint64_t bytes = state_slot_bytes();
     slot_is_used_.reserve(slot_is_used_.size() + slots.size());
@@ -227,7 +227,7 @@ class ContiguousStorage final : public KvStorage {
     state_ids_[page] = slot.id;
   }
 
-  // Returns the numbers of this cache and of its layout, which `pools` gives out at the first call. Within the cache, page i of a group has
+  // Returns the numbers of this cache and of its layout, which `pools` assigns at the first call. Within the cache, page i of a group has
   // the number i, and a state has the lowest number that was not in use when its slot was taken.
   Numbers numbers(KvPools::State& pools) override {
     if (entered_ != nullptr) return numbers_;
@@ -275,7 +275,7 @@ class ContiguousStorage final : public KvStorage {
   }
 
   std::vector<PageRange> ranges_;  // [group]; empty for the recurrent layers' group
-  std::vector<PageId> state_ids_;   // [page]: number of the state behind the page's last token
+  std::vector<PageId> state_ids_;   // [page]: number of the state after the page's last token
   std::vector<bool> slot_is_used_;  // [number of a state]
   std::shared_ptr<KvPools::State> entered_;  // the pools that numbered this cache, at its first description
   Numbers numbers_;

@@ -13,8 +13,8 @@
 
 namespace tessera::detail {
 
-// Reads bytes [at, at + out.size()) of the layer's state behind the first `tokens` tokens, which must be one of KvCache::states(). Errors:
-// device_error.
+// Reads bytes [at, at + out.size()) of the layer's state after the first `tokens` tokens. Precondition: `tokens` is one of
+// KvCache::states(). Errors: device_error.
 inline Status read_state(const KvCache& cache, std::size_t layer, std::uint64_t tokens, std::span<std::byte> out, std::uint64_t at = 0) noexcept {
   if (const Elsewhere& elsewhere = elsewhere_of(cache); elsewhere.parts != nullptr) {
     return guard([&] { return elsewhere.parts->read_state(cache, layer, (tokens - 1) / cache.layout().page_tokens, at, out); });
@@ -28,7 +28,7 @@ inline Status read_state(const KvCache& cache, std::size_t layer, std::uint64_t 
   return cache.memory().read({&part, 1}) ? Status() : device_error("reading a recurrent layer's state");
 }
 
-// Writes bytes [at, at + bytes.size()) of this state.
+// Writes bytes [at, at + bytes.size()) of the state that read_state() would read. Same precondition and errors.
 inline Status write_state(const KvCache& cache, std::size_t layer, std::uint64_t tokens, std::span<const std::byte> bytes,
                           std::uint64_t at = 0) noexcept {
   if (const Elsewhere& elsewhere = elsewhere_of(cache); elsewhere.parts != nullptr) {

@@ -120,7 +120,7 @@ void KvCache::commit(std::uint64_t tokens, const KvInputs& sequence, Reserved be
   if (state_ == nullptr) return;
   State& s = *state_;
   if (s.storage->suspended()) return;  // a suspended cache has no reserved pages, so there is nothing to commit
-  // A caller may pass any number of tokens, so it is limited to the tokens for which there are pages.
+  // The caller may pass any number, so `tokens` is limited to the tokens for which there are pages.
   s.length = s.storage->commit_states(std::min({tokens, s.options.capacity, s.storage->size() * s.page_tokens()}), beyond);
   if (beyond == Reserved::give_back) s.storage->shrink(s.layout().pages(s.length));
   if (!s.options.prefix_identity.empty() && s.can_publish) s.publish(sequence);
@@ -187,7 +187,7 @@ Status KvCache::resume() noexcept {
   State& s = *state_;
   if (!s.storage->suspended()) return {};
   TESSERA_TRY_STATUS(guard([&] { return s.storage->resume(); }));
-  // The pages that resume() has read are new ones, which the prefix index does not know. The next commit offers them.
+  // The pages that resume() has read are new pages, which the prefix index does not know. The next commit offers these pages.
   s.published = 0;
   s.can_publish = !s.edited && s.holds_whole_pages();
   return {};
@@ -213,8 +213,8 @@ Status KvCache::install(const KvExtent& extent) noexcept {
                         "positions {} to {} cannot be put into a KV cache that has a window of {}", first[group], length,
                         s.windows[group]);
     }
-    // A state can be kept only at the end of a page or of the sequence. If the saved cache had another page size, some states are
-    // elsewhere: they are dropped below.
+    // A state can be kept only at the end of a page or of the sequence. If the saved cache had another page size, some of its states lie
+    // at other positions. These states are dropped below.
     std::vector<std::uint64_t> states = extent.states;
     const bool fits = s.has_state ? length == 0 || (!states.empty() && states.back() == length) : states.empty();
     if (!fits || !std::ranges::is_sorted(states) || (!states.empty() && states.front() == 0)) {

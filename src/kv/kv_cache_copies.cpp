@@ -24,7 +24,7 @@ Status check_present(const KvCache& cache) {
 Status copy_pages(const KvCache& from, const KvCache& to) {
   const KvLayout& layout = from.layout();
   std::vector<Transfer> parts;
-  // Reserved pages behind the sequence's length are not copied, and `to` has no pages for them.
+  // Reserved pages after the sequence's length are not copied, and `to` has no pages for them.
   const std::size_t last = layout.pages(from.length());
   parts.reserve(last * layout.groups.size());
   for (std::size_t group = 0; group < layout.groups.size(); ++group) {
@@ -126,7 +126,7 @@ Result<KvCache> KvCache::clone() const noexcept {
     copy->elsewhere = s.elsewhere;
     KvCache clone(std::move(copy));
     TESSERA_TRY_STATUS(convert_to(clone));
-    // Publish() would replace the clone's pages by the pages they were copied from, which the index has.
+    // The index has the original pages, so publish() would replace the clone's pages by the originals.
     if (s.length > 0) clone.state_->can_publish = false;
     return clone;
   });

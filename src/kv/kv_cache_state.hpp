@@ -21,7 +21,7 @@ using detail::make_error;
 
 // Returns a cache's storage; nullptr: the cache is an empty handle.
 [[nodiscard]] KvStorage* storage_of(const KvCache& cache) noexcept;
-// Returns the place where a cache says which parts are elsewhere; nullptr: the cache is an empty handle.
+// Returns the cache's record of what lies in other processes (other_parts.hpp); nullptr: the cache is an empty handle.
 [[nodiscard]] detail::Elsewhere* elsewhere_pointer(const KvCache& cache) noexcept;
 
 struct KvCache::State {
@@ -89,13 +89,13 @@ struct KvCache::State {
   }
 
   // Returns whether every held page has all its tokens. If this cache was filled from a cache with smaller pages, the first page of a
-  // group may lack its first tokens. Other sequences must not find such a page.
+  // group may lack its first tokens. Other sequences must not find a page that lacks tokens.
   [[nodiscard]] bool holds_whole_pages() const noexcept {
     return std::ranges::all_of(first, [&](std::uint64_t position) { return position % page_tokens() == 0; });
   }
 
-  // Gives back pages that lie before the windows. One page more than a window needs is kept, so that the sequence can be shortened a
-  // little.
+  // Gives back pages that lie before the windows. Keeps one page more than a window needs, so that the sequence can be shortened by a few
+  // tokens.
   void drop_behind_windows() noexcept {
     if (edited && options.passed != PassedPages::give_back_edited) return;
     for (std::size_t group = 0; group < first.size(); ++group) {
@@ -148,7 +148,7 @@ struct KvCache::State {
   KvCacheOptions options;  // declared before the storage, because it may own the storage's Memory
   std::unique_ptr<KvStorage> storage;
   detail::Elsewhere elsewhere;
-  std::vector<std::uint64_t> windows;  // [group]: the window behind which pages are given back; 0: pages are never given back
+  std::vector<std::uint64_t> windows;  // [group]: pages that this window has passed are given back; 0: pages are never given back
   std::vector<std::uint64_t> first;    // [group]: the first position whose page is held; 0 for recurrent layers
   bool has_state;                      // true: there are recurrent layers
   std::uint64_t first_state = 0;       // index of a page; pages before it have no checkpoint

@@ -54,8 +54,8 @@ Status check_type(DType dtype) {
                     to_string(dtype));
 }
 
-// Checks that the KV type suits the layer. Error: unsupported, the values are a part of the keys (latent attention) and the type has a
-// scale. One scale would have to serve the whole key. But the numbers of the values and the other numbers of the key differ in size, so
+// Checks that the KV type suits the layer. Error: unsupported if the values are a part of the keys (latent attention) and the type has a
+// scale. Reason: the whole key would share one scale, but the numbers of the values and the other numbers of the key differ in size, so
 // both would lose too much precision.
 Status check_fits(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;
@@ -65,7 +65,7 @@ Status check_fits(const KvLayerShape& shape, DType dtype) {
                     to_string(dtype));
 }
 
-// Adds a recurrent layer to the group: its state is placed behind the other layers' states in the page.
+// Adds a recurrent layer to the group: its state is placed after the other layers' states in the page.
 Status add_state(KvGroup& group, const KvLayerShape& shape) {
   const auto bytes = checked_align(shape.state_bytes, kBlockAlignment);
   const auto end = bytes ? checked_add(group.page_bytes, *bytes) : std::nullopt;
@@ -75,7 +75,7 @@ Status add_state(KvGroup& group, const KvLayerShape& shape) {
   return {};
 }
 
-// Adds an attention layer to the group: its blocks are placed behind the other layers' blocks in the page.
+// Adds an attention layer to the group: its blocks are placed after the other layers' blocks in the page.
 Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const KvLayout& layout) {
   // This cannot overflow, because dimensions are at most kMaxHeadDim.
   const std::uint64_t k = kv_block_bytes(dtype, kv::KeyOrValue::key, shape.key_dim, layout.page_tokens);

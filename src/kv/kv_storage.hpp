@@ -29,7 +29,7 @@ struct StateSlot {
 // Describes a step's rows, so that the storage can decide after which of these rows it keeps the state.
 struct StateRows {
   std::uint64_t length = 0;      // position of the step's first row
-  std::uint64_t reserved = 0;    // position behind the step's last row
+  std::uint64_t reserved = 0;    // position after the step's last row
   std::uint64_t exact_from = 0;  // position of the first draft; equal to `reserved` if there are no drafts
   std::uint64_t checkpoints = 0; // how many of the newest full pages keep a checkpoint (the state after the page's last token)
   bool offers = false;           // true: states are also kept at some further pages, to be offered to other sequences
@@ -49,10 +49,10 @@ class KvStorage {
   virtual Status make_writable(std::uint64_t first, std::uint64_t last) = 0;
   // Gives back all pages of every group whose index is `n` or more.
   virtual void shrink(std::uint64_t n) noexcept = 0;
-  // Gives back the group's first `n` pages. Their entries in the table become nullptr.
+  // Gives back the group's first `n` pages. The entries of these pages in the table become nullptr.
   virtual void drop_front(std::size_t group, std::uint64_t n) noexcept = 0;
-  // Takes new pages in the place of pages that drop_front() gave back: in each group for those of the pages [first[group], last) that are
-  // missing. The content of the new pages is undefined. Precondition: `last` is at most size(). After an error nothing has changed.
+  // Replaces pages that drop_front() gave back by new pages: in each group, all missing pages of [first[group], last). The
+  // content of the new pages is undefined. Precondition: `last` is at most size(). After an error nothing has changed.
   virtual Status take_again(std::span<const std::uint64_t> first, std::uint64_t last) = 0;
   // Adds front[group] empty entries (nullptr) to the page table of each group, as if the group had had these pages and had given them back.
   // Precondition: there are no pages. If it throws bad_alloc, nothing has changed.
@@ -63,14 +63,14 @@ class KvStorage {
   virtual Result<std::unique_ptr<KvStorage>> create_empty(std::uint64_t capacity) const = 0;
 
   // The next functions are for the states of recurrent layers (state_pages.cpp). If the model has no recurrent layers, they do nothing. A
-  // step writes its states to slots of its own, which become pages when the step is committed.
+  // step writes its states to slots. When the step is committed, the slots whose states are kept become pages, and the rest is given back.
 
   // Takes slots for the states of the step's rows. Precondition: make_writable() was called for the rows. After an error nothing has
   // changed.
   Status reserve_states(const StateRows& rows);
   // Ends a step whose tokens before position `n` are kept: their states become pages, and the step's other slots are given back. Exception:
-  // if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the length that the sequence really gets,
-  // which may be less than `n` (KvCache::commit()).
+  // if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the sequence's new length, which
+  // may be less than `n` (KvCache::commit()).
   std::uint64_t commit_states(std::uint64_t n, Reserved beyond) noexcept;
   // Takes a page of the recurrent layers' group for each t in `tokens`: it will hold the state after the first t tokens, which the caller
   // writes. After an error nothing has changed.
@@ -87,7 +87,7 @@ class KvStorage {
   // The next three functions are for the prefix index. A storage that does not share pages inherits them, and they do nothing.
 
   // Finds in the prefix index the pages that follow the sequence's own, and appends them to every group. Returns how many pages each group
-  // got. In a group with a window the first of them may be missing (nullptr), because the window has passed them.
+  // got. In a group with a window, the first of these pages may be missing (nullptr), because the window has passed them.
   virtual std::uint64_t adopt(const PrefixQuestion&) noexcept { return 0; }
   // publish(identity, i, page): offers page `i` of every group to the prefix index. `identity`: everything beside the inputs that decides
   // the bits of keys and values (model, numerics, KV types, salt). `page`: the inputs (tokens and embeddings) of page i. Precondition: the
@@ -108,9 +108,10 @@ class KvStorage {
 
   // Returns the table of page addresses: [group][page].
   [[nodiscard]] std::byte* const* const* tables() const noexcept { return tables_.data(); }
-  // Returns how many entries the page table of a group has, including those of pages that were given back. It is the same for all groups.
+  // Returns how many entries the page table of a group has, including the entries of pages that were given back. The number is the same for
+  // all groups.
   [[nodiscard]] std::uint64_t size() const noexcept { return pages_.front().size(); }
-  // Returns how many of its first pages the group has given back.
+  // Returns how many pages at its beginning the group has given back.
   [[nodiscard]] std::uint64_t front(std::size_t group) const noexcept {
     std::uint64_t n = 0;
     while (n < pages_[group].size() && pages_[group][n] == nullptr) ++n;
@@ -131,7 +132,7 @@ class KvStorage {
         pages_(layout_.groups.size()),
         tables_(layout_.groups.size()) {}
 
-  // The numbers of a cache's layout and of the cache itself (SequencePages).
+  // The number of a cache's layout, and the number of the cache (SequencePages).
   struct Numbers {
     std::uint32_t layout = 0;
     std::uint32_t cache = SequencePages::kPaged;
@@ -145,7 +146,7 @@ class KvStorage {
   virtual void give_back_slots(std::span<const StateSlot> slots) noexcept = 0;
   // Returns true if no other sequence shares the slot.
   [[nodiscard]] virtual bool is_own(const StateSlot& slot) const noexcept = 0;
-  // Returns the slot behind this page of the recurrent layers' group. If the page was given back, the slot has no address.
+  // Returns the slot of this page of the recurrent layers' group. If the page was given back, the slot has no address.
   [[nodiscard]] virtual StateSlot state_page(std::uint64_t page) const noexcept = 0;
   virtual void set_state_page(std::uint64_t page, const StateSlot& slot) noexcept = 0;
 

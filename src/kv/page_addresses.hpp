@@ -13,12 +13,13 @@
 
 namespace tessera::detail {
 
-// The views of a step's sequences. Its lists keep their memory from one step to the next.
+// Makes the views of a step's sequences. The lists of an object keep their memory from one step to the next.
 class PageAddresses {
  public:
   // Begins a step. May throw bad_alloc.
   void begin(const StepPages& of);
-  // Adds the next sequence. address(group, id) returns the address of a page; nullptr: there is no such page. It is not called for kNoPage.
+  // Adds the next sequence. address(group, id) returns the address of a page; nullptr: the page is unknown. Not called for
+  // kNoPage.
   // Returns whether all pages were found.
   template <class Address>
   [[nodiscard]] bool add(const StepPages& of, const KvLayout& layout, Address address) noexcept {
@@ -42,7 +43,7 @@ class PageAddresses {
   void add(const KvView& view) noexcept { views_.push_back(view); }  // allocates nothing: begin() has reserved the memory
 
   [[nodiscard]] std::span<const KvView> views() const noexcept { return views_; }
-  // Replaces the layout of each view by layout_of(its layout), by which the same pages are read in another way.
+  // Replaces the layout of each view by layout_of(its layout). The pages stay the same, but are read by the new layout.
   template <class LayoutOf>
   void replace_layouts(LayoutOf layout_of) {
     for (KvView& view : views_) view.layout = layout_of(*view.layout);

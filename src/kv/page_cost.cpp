@@ -5,12 +5,12 @@
 namespace tessera {
 namespace {
 
-// Returns how many states a sequence of `pages` pages without drafts may hold at once. Between steps it holds the live state and the
-// checkpoints. During a step it also holds the next live state, the next checkpoints, and up to `offered` states that are kept for other
-// sequences. (Each draft adds one state until it is accepted or rejected, which is not counted here.)
+// Returns how many states a sequence of `pages` pages without drafts may have at once. Between steps the sequence has the live state and the
+// checkpoints. During a step it also has the next live state, the next checkpoints, and up to `offered` states that are kept for other
+// sequences. (Not counted here: each draft adds one state until the draft is accepted or rejected.)
 std::uint64_t most_states(std::uint64_t pages, std::uint64_t checkpoints, std::uint64_t offered) noexcept {
   const std::uint64_t own = std::min(pages, checkpoints + 1);
-  // But there is at most one state for each page, and in addition the live state that the step replaces.
+  // Limit: at most one state for each page, and the live state that the step replaces.
   return std::min(own + std::min(pages, own + offered), pages + 1);
 }
 
@@ -31,7 +31,7 @@ std::uint64_t PageCost::pages(const Group& group, std::uint64_t tokens) const no
 std::uint64_t PageCost::pages_at_once(const Group& group, std::uint64_t tokens) const noexcept {
   const std::uint64_t all = pages(tokens);
   if (group.kind != KvGroupKind::recurrent) return all;
-  // The number of pages that are not checkpoints of the sequence itself, neither before nor after the step. Some of them keep a state for
+  // The number of pages that are not checkpoints of this sequence, neither before nor after the step. Some of these pages keep a state for
   // other sequences.
   const std::uint64_t between = all - std::min(all, 2 * std::uint64_t{checkpoints});
   const std::uint64_t offered = state_pages != 0 ? std::min<std::uint64_t>(kMostOffered, (between + state_pages - 1) / state_pages) : 0;

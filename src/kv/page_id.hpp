@@ -1,4 +1,4 @@
-// The number of a page. Pages of equal bytes are numbered together: those of a pool, or those of a group of a contiguous cache.
+// The number of a page, unique within a pool or, in a contiguous cache, within a group. All pages of a pool or group have the same size.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ struct StateSlots {
   bool operator==(const StateSlots&) const noexcept = default;
 };
 
-// One sequence.
+// The pages of one sequence, in numbers.
 struct SequencePages {
   static constexpr std::uint32_t kPaged = ~std::uint32_t{0};
 
@@ -39,7 +39,7 @@ struct SequencePages {
 
 struct StepPages {
   std::vector<SequencePages> sequences;
-  // For each sequence: the numbers of its pages [group][page], then those of the slots for pages, and of the slots for drafts. kNoPage:
+  // For each sequence: the numbers of its pages [group][page], then the numbers of the slots for pages and for drafts. kNoPage:
   // there is no page. Pages are numbered within their pool, which has all pages of equal bytes; in a contiguous cache within their group.
   std::vector<PageId> ids;
 

@@ -1,10 +1,10 @@
-// Chooses which tokens of a sequence a token budget drops. It is a pure function of numbers. Example: of 12 tokens 8 are to stay. The
+// Chooses which tokens of a sequence a token budget drops. The choice is a pure function of numbers. Example: of 12 tokens 8 are to stay. The
 // first token (1 sink) and the last 2 (recent) stay in any case, so 5 of the 9 between them are chosen:
 //
 //   token    0  1  2  3  4  5  6  7  8  9 10 11
 //   votes    9  0  0  5  0  0  0  2  0  0  1  0
 //   pooled   -  5  5  5  5  5  2  2  2  2  -  -      the largest vote within Keep::pooled tokens on either side, here 2
-//   stays    x  x  x  x  x  x              x  x      of the middle the 5 tokens with the largest pooled votes; of equal ones the later
+//   stays    x  x  x  x  x  x              x  x      the middle: 5 tokens with the largest pooled votes; if equal, the later token
 #pragma once
 
 #include <cstddef>

@@ -63,12 +63,12 @@ enum class WindowedRope : std::uint8_t {
 struct MixedWindows {
   std::uint32_t period = 0;  // N: every N-th layer sees everything; 0: all layers are alike
   WindowedRope rope = WindowedRope::shared;
-  double theta = 0;          // default for files that do not give a base for WindowedRope::unscaled; 0: the other layers' base
-  std::uint32_t length = 0;  // default number of tokens in a window, for files that do not give one; 0: such files have no windows
+  double theta = 0;          // base for WindowedRope::unscaled if the file does not state it; 0: the other layers' base
+  std::uint32_t length = 0;  // default number of tokens in a window, for files that do not state it; 0: these files have no windows
   bool first_sees_all = false;  // true: the first of each N layers sees everything, not the last
 };
 
-// Softcaps of models whose file gives none; 0: no softcap.
+// Softcaps for files that do not state them; 0: no softcap.
 struct Softcaps {
   double scores = 0, logits = 0;
 };
@@ -82,7 +82,7 @@ struct Experts {
   RoutingKind routing = RoutingKind::softmax;     // default, for files that do not say
   Renormalise renormalise = Renormalise::yes;     // default, for files that do not say
   Ffn ffn = Ffn::experts;                         // the kind of FFN in layers with experts
-  GroupScore softmax_groups = GroupScore::two_best;  // how groups of experts are scored if the experts' scores are a softmax
+  GroupScore softmax_groups = GroupScore::two_best;  // the score of a group of experts if the experts' scores are a softmax
 };
 
 // The way in which a file says which layers are recurrent.
@@ -90,7 +90,7 @@ enum class RecurrentLayers : std::uint8_t {
   none,
   interval,          // each full_attention_interval-th layer is attention, all others are recurrent; or a list of booleans
   no_kv_heads,       // the layers for which the file gives 0 KV heads
-  neither_kv_heads_nor_feed,  // the layers for which it gives 0 KV heads and no FFN; a layer with an FFN is nothing but that FFN
+  neither_kv_heads_nor_feed,  // the layers for which the file gives 0 KV heads and no FFN; a layer with an FFN has no mixer
 };
 
 struct RecurrentMixers {
@@ -117,7 +117,7 @@ struct Architecture {
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   Experts experts = {};
   bool has_temperature = false;                // queries may be multiplied by a factor that grows with their position
-  double temperature = 0;                      // rate of that growth if the file gives none; 0: no growth
+  double temperature = 0;                      // rate of that growth if the file states none; 0: no growth
   Softcaps softcaps = {};
   Sinks sinks = Sinks::none;
   YarnRamp yarn_ramp = YarnRamp::whole_pairs;
@@ -125,11 +125,11 @@ struct Architecture {
   OutputGate output_gate = OutputGate::none;
   bool rotates_if_said = false;                // rope is used only if the file sets rope.scaling.finetuned
   bool is_latent = false;                      // latent attention: a token's keys and values are one latent vector
-  double score_scale = 0;                      // factor of scores if the file gives none; 0: 1 / sqrt(key_dim)
+  double score_scale = 0;                      // factor of scores if the file states none; 0: 1 / sqrt(key_dim)
   ValueNorm value_norm = ValueNorm::none;
   bool shares_keys = false;                    // layers of some files read an earlier layer's keys and values
   bool has_per_layer_inputs = false;           // some files have an embedding table for each layer
-  // Encoders give embeddings and no logits: rows see later rows too, and a window lies half before and half behind a row.
+  // true: an encoder, which computes embeddings and no logits. Rows see later rows too; half of a window lies before a row, half after it.
   bool encodes = false;
   Pooling pooling = Pooling::mean;             // default, for files that do not say
   ActivationKind head_activation = ActivationKind::tanh;
@@ -143,8 +143,8 @@ inline constexpr TensorTable kLlamaTensors =
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
         .optional(Role::output, Role::rope_freqs);  // if there is no `output`, token_embd serves as the output matrix too
 
-// Returns the table with the tensors of experts added, and those of a shared expert, which a file has only if it says so. Some converters
-// fuse the experts' gate and up matrices.
+// Returns the table with the tensors of experts and of a shared expert added. (Files have a shared expert only if their settings say so.) The
+// experts' gate and up matrices may be fused, because some converters write them so.
 inline constexpr TensorTable with_experts(TensorTable table) noexcept {
   return table
       .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,
@@ -152,8 +152,8 @@ inline constexpr TensorTable with_experts(TensorTable table) noexcept {
       .optional(Role::experts_gate_up, Role::shared_weight);
 }
 
-// Returns the table with the tensors that MTP heads have beside those of a layer added. A head without its own embedding, output matrix
-// or final norm uses the model's.
+// Returns the table with the tensors of MTP heads added, except the tensors that each layer has. A head without its own embedding, output
+// matrix or final norm uses the model's.
 inline constexpr TensorTable with_mtp_heads(TensorTable table) noexcept {
   return table.required(Role::mtp_token_norm, Role::mtp_hidden_norm, Role::mtp_in)
       .optional(Role::mtp_token_embd, Role::mtp_output_norm, Role::mtp_output);

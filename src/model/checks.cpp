@@ -71,7 +71,7 @@ Status check_capabilities(const ModelSpec& spec, const backend::Backend& b) {
     if (b.computes(need.capability) || !need.is_in(spec)) continue;
     return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute {}", spec.architecture, b.name(), need.words);
   }
-  // A drafter reads the hidden states that heads keep in the KV pages, where the processor cannot address a device's memory.
+  // A drafter, which runs on the CPU, reads the hidden states that heads keep in KV pages. The CPU cannot address a device's memory.
   if (heads_read_all_rows(spec) && b.on_device()) {
     return make_error(ErrorCode::unsupported, "architecture \"{}\": backend {} does not compute draft heads ({})", spec.architecture, b.name(), draft_heads_of(spec)->name);
   }

@@ -13,8 +13,8 @@ namespace tessera::detail {
 // Returns an error (unsupported) if the model needs a capability or an activation function that the backend does not have.
 [[nodiscard]] Status check_capabilities(const ModelSpec& spec, const backend::Backend& backend);
 
-// Returns an error (unsupported) if the layers [first, last) cannot be computed from the residual stream alone, because they need
-// something else of earlier layers.
+// Returns an error (unsupported) if the layers [first, last) need more from earlier layers than the residual stream (such as keys and
+// values), so that they cannot be computed by themselves.
 [[nodiscard]] Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t last);
 
 }  // namespace tessera::detail

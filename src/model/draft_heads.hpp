@@ -1,6 +1,7 @@
 // Draft heads: weights after a model's last layer that guess the tokens after the next one (DraftHeadSpec). Each kind of heads has a
-// file, which defines one constant of type DraftHeads. The engine and the drafters only call this constant and know no kind. To add a
-// kind: a value of DraftHeadKind, a file, and a line in the list below; and a reader in src/heads, if the heads have a file of their own.
+// source file, which defines one constant of type DraftHeads. The engine and the drafters call only this constant, and do not distinguish
+// kinds. To add a kind: add a value of DraftHeadKind, a source file, and a line in the list below. If the heads come in a file separate
+// from the model's, also add a reader in src/heads.
 #pragma once
 
 #include <array>
@@ -22,17 +23,17 @@ namespace tessera::detail {
 struct Model;
 struct Pass;
 
-// The rows of a step that the heads get after the last layer. (The step must be one of the whole model.)
+// The rows of a step that the heads get after the last layer. (Heads get rows only in steps that compute all layers of the model.)
 enum class RowsRead : std::uint8_t {
-  wanted,  // only rows whose output is wanted; the last layer drops the others
+  wanted,  // only rows whose output is wanted; the last layer drops all other rows
   all,     // all rows, with their hidden states in Act::x, because the heads keep keys and values of each row
 };
 
 // The way in which a session's cache keeps the hidden states that guesses begin with (hidden_layer()).
 enum class HiddenKept : std::uint8_t {
-  as_state,  // of the sequence's last row alone, as recurrent layers keep their state. Costs no memory a token, and sessions go back to
-             // checkpoints only
-  in_pages,  // of each row, as a key: sessions go back to any token, and drafts can branch
+  as_state,  // only the hidden state of the sequence's last row, like the state of a recurrent layer. Takes no memory per token, but a
+             // session can be truncated to checkpoints only
+  in_pages,  // the hidden state of each row, like a key. A session can be truncated to any token, and drafts can branch
 };
 
 // The input of one guess: the token at `position` (at least 1), and the hidden state of the token before it.
@@ -46,23 +47,23 @@ struct HeadRow {
 
 // The functions of one kind of draft heads.
 struct DraftHeads {
-  std::string_view name;  // as messages call it
+  std::string_view name;  // name for messages
   RowsRead reads;
   HiddenKept kept;
   // The tensors of the heads' layers; nullptr: the architecture's table has them.
   const TensorTable* tensors = nullptr;
-  // Called with the residual stream in Act::x before each layer of a step of the whole model, and behind the last one. nullptr: the heads
-  // need no hidden state but that behind the last layer.
+  // Called with the residual stream in Act::x before each layer of a step of the whole model, and after the last layer. nullptr: the heads
+  // need only the hidden state after the last layer.
   Status (*watch)(const Pass& pass, std::uint32_t layer) = nullptr;
-  // Called after the last layer of a step of the whole model. Keeps what later guesses need of the step's rows (such as keys and values),
-  // and writes hidden states to hidden_layer().
+  // Called after the last layer of a step of the whole model. Keeps the data of the step's rows that later guesses need (such as keys and
+  // values), and writes hidden states to hidden_layer().
   Status (*remember)(const Pass& pass) = nullptr;
-  // Computes one guess, in a step of one row. Writes `logits`  [vocab], from which the token after the row's token is guessed, and
-  // `hidden` [d_model], the hidden state for guessing the token after that. `hidden` may be the same memory as row.hidden.
+  // Computes one guess, in a step of one row. Writes `logits`  [vocab], the head's logits for the token after the row's token, and `hidden`
+  // [d_model], the hidden state from which the next guess begins. `hidden` may be the same memory as row.hidden.
   Status (*guess)(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden) = nullptr;
   // Returns the attention that a guess at `position` computes, which begin() plans; nullptr: a guess computes none.
   backend::AttentionShape (*attention)(const Model& model, std::uint64_t position) = nullptr;
-  // Makes the workspace large enough; nullptr: what the model's own layers need is enough.
+  // Makes the workspace large enough; nullptr: the heads need no more than the model's own layers.
   void (*make_room)(const ModelSpec& spec, backend::WorkspaceShape& shape) = nullptr;
 };
 
@@ -83,7 +84,7 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
   return heads != nullptr && heads->reads == RowsRead::all;
 }
 
-// Returns whether the model has draft heads whose hidden states are kept in this way.
+// Returns whether the model has draft heads whose hidden states are kept in the way `how`.
 [[nodiscard]] inline bool keeps_hidden(const ModelSpec& spec, HiddenKept how) noexcept {
   const DraftHeads* heads = draft_heads_of(spec);
   return heads != nullptr && heads->kept == how;
@@ -94,20 +95,21 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 
 // A session that computes the model's layers [first, last) fills a range of the cache's layers. Returns the end of that range. The cache
-// has the model's layers, then those of draft heads, then hidden_layer(). A session of the whole model fills all of them.
+// has the model's layers, then the layers of draft heads, then hidden_layer(). A session of the whole model fills all layers of
+// the cache.
 [[nodiscard]] inline std::uint32_t end_of_kept(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) noexcept {
   return spec.has_draft_heads() && first == 0 && last == spec.n_layers() ? hidden_layer(spec) + 1 : last;
 }
 
-// Returns a head's layer as a guess at `position` computes it. The head must not attend to position 0, because there is no hidden state
-// before it. So the window is limited to end at position 1.
+// Returns the spec of a head's layer for a guess at `position`. The spec's window reaches back to position 1 at most: the head has no keys
+// at position 0, because there is no hidden state before it.
 [[nodiscard]] LayerSpec spec_of_guess(const Model& model, std::uint64_t position);
 
 // Returns the attention of the heads' only layer in a guess at `position`.
 [[nodiscard]] backend::AttentionShape attention_of_guess(const Model& model, std::uint64_t position);
 
-// Computes Act::h = the hidden state of the row before each row of the step, from the rows' own hidden states in Act::h. The first row of a
-// sequence gets 0. Keeps the rows' hidden states in each sequence's hidden_layer().
+// Shifts the hidden states in Act::h by one row: each row gets the hidden state of the row before it in its sequence, and the first row of
+// a sequence gets 0. Keeps the rows' own hidden states in each sequence's hidden_layer().
 Status shift_hidden(const Pass& pass);
 
 // Computes a guess (DraftHeads::guess). Precondition: the model has draft heads. Errors: cancelled; those of the backend.

@@ -15,7 +15,7 @@ using backend::Act;
 
 namespace {
 
-// Norms the residual stream itself, in models whose norms come behind the sum of the stream and a half's output.
+// Norms the residual stream itself. Does nothing in models that have no norm after the sum of the stream and a half's output.
 Status norm_sum(const Pass& pass, const Layer& layer, Role weight, Role bias) {
   const auto norm = norm_of(pass, layer.weights, weight, bias);
   return norm ? pass.backend.norm(*norm, Act::x, Act::x) : Status();
@@ -61,7 +61,7 @@ Status look_back(const Pass& pass, const Layer& layer) {
 
 namespace {
 
-// Gives all ranks the layer's result, if one rank has computed it and another one needs it.
+// Sends the layer's result to all ranks, if one rank has computed the layer and another rank needs the result.
 Status leave(const Pass& pass, const Layer& layer) {
   const bool shares = layer.place.of == LayerPlace::Of::layer && layer.place.shares;
   return shares ? pass.backend.share(layer.place.rank, Act::x) : Status();
@@ -75,9 +75,9 @@ Status leave(const Pass& pass, const Layer& layer) {
 //   look_back()       x += Wo attention(q, pages): each row sees its own key and those before it
 //   feed_and_scale()  h = rms_norm(x);  x += Wdown (silu(Wgate h) * Wup h)
 //
-// inputs_of() says which norm comes before each of the two halves; products() computes it with the first products, fused where the backend can.
-// A weight that a model lacks (a bias, a norm of heads or behind the half, a gate) is a step that is left out. Ranks: if another rank has the
-// layer, only its result comes here (leave()).
+// inputs_of() says which norm comes before each of the two halves. products() computes that norm with the half's first products, fused if
+// the backend can. If a model lacks a weight (a bias, a norm of heads or after a half, a gate), its operation is left out. If another rank
+// has the layer, this rank only receives the layer's result (leave()).
 Status run_layer(const Pass& pass, const Layer& layer) {
   if (layer.is_elsewhere()) return leave(pass, layer);
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));
@@ -89,8 +89,8 @@ Status run_layer(const Pass& pass, const Layer& layer) {
 
 namespace {
 
-// Drops all rows of the step but the wanted ones. The wanted rows keep their values in x, in `left`, and in the activations that the feed
-// and what follows it read.
+// Drops all rows of the step except the wanted rows. The wanted rows keep their values in x, in `left`, and in the activations that the
+// feed and the per-layer feed read.
 Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> left) {
   std::array<Act, backend::kActs> alive{Act::x};
   auto end = std::ranges::copy(left, alive.begin() + 1).out;
@@ -100,8 +100,8 @@ Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> lef
   return pass.backend.keep_rows({alive.begin(), end});
 }
 
-// Computes the step's last layer if not all rows are wanted. All rows write to the cache what later rows will see; from there on only the
-// wanted rows are computed. Exception: if rows vote (for a token budget), all rows go through the mixer too.
+// Computes the step's last layer if not all rows are wanted. All rows write their keys and values (or states) to the cache; after that only
+// the wanted rows are computed. Exception: if rows vote (for a token budget), the whole mixer computes all rows.
 Status run_last_layer(const Pass& pass, const Layer& layer) {
   const bool votes = !pass.step.votes.empty();
   if (layer.is_elsewhere()) {
@@ -120,7 +120,7 @@ Status run_last_layer(const Pass& pass, const Layer& layer) {
   return leave(pass, layer);
 }
 
-// Adds the embeddings of segments to the tokens' embeddings and norms the sum, in models that do.
+// Adds the embeddings of segments to the tokens' embeddings, if the model has segments. Norms the result, if the model has that norm.
 Status finish_embedding(const Pass& pass) {
   const Model& model = pass.model;
   if (pass.step.first_layer != 0) return {};

@@ -1,4 +1,4 @@
-// The forward pass over one step: rows of one or more sequences, at most the number of rows that the workspace has room for.
+// The forward pass over one step: rows of one or more sequences, at most as many rows as the workspace holds.
 #pragma once
 
 #include <cstdint>
@@ -26,43 +26,45 @@ namespace tessera::detail {
 }
 
 // Receives the outputs of a step. Functions name a row by its index in the step. For a row that wants values, forward() calls
-// destination(), fills it and calls done(). For a row that wants a token, the backend draws, and forward() calls drawn().
+// destination(), fills the returned memory and calls done(). For a row that wants a token, the backend draws, and forward() calls drawn().
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
   virtual std::span<float> destination(std::size_t row) = 0;  // [output_size()]
   virtual void done(std::size_t row) = 0;
-  // Takes the row's token, or the error of its draw.
+  // Receives the row's token, or the error of its draw.
   virtual void drawn(std::size_t /*row*/, Result<Token>) {}
-  // Returns the sums [position + 1] or more to which a voting row adds what it attends to. Rows of one sequence may share the sums.
+  // Returns the sums of votes, [position + 1] or more: the row adds its vote for the key at each position. Called for rows that vote. Rows of
+  // one sequence may share the sums.
   virtual std::span<std::uint64_t> votes(std::size_t /*row*/) { return {}; }
 };
 
-// A description in the backend's terms: with addresses of pages, and with the lists that follow from the rows' outputs.
+// A StepDescription in the backend's terms: with the addresses of pages, and with lists that are made from the rows' outputs.
 struct Step {
   std::span<const backend::RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RowOutput> outputs;  // [rows]
-  // The rows with another output than RowOutput::nothing, ascending. Exception: in a step of the whole model whose draft heads read all
-  // rows (heads_read_all_rows()), all rows.
+  // Indices of the rows whose output is not RowOutput::nothing, ascending. Exception: all rows, if the step computes the whole model and
+  // draft heads read all rows (heads_read_all_rows()).
   std::span<const std::uint32_t> wanted;
-  // StepTables::selections, made by SelectedRows. Each of the first n_outputs lists has rows whose outputs are computed together. If draft
-  // heads read all rows, one more list has all rows.
+  // StepTables::selections, made by SelectedRows. The first n_outputs lists have the rows with outputs; the rows of a list are computed
+  // together. If draft heads read all rows, one more list has all rows.
   std::span<const std::span<const std::uint32_t>> selections = {};
   std::size_t n_outputs = 0;
   // An entry for each row that wants a token, in the order in which outputs() draws. SampleRow::row is the row's index in its selection.
   // Made by order_draws().
   std::span<const backend::SampleRow> draws = {};
-  std::span<const backend::AttentionShape> attentions = {};  // every attention of the step
+  std::span<const backend::AttentionShape> attentions = {};  // all attentions of the step
   std::span<const backend::RowVotes> votes = {};
-  std::span<const backend::StepAdapter> adapters = {};  // none: no row has an adapter. Else the backend is an AdapterBackend
+  std::span<const backend::StepAdapter> adapters = {};  // empty: no row has an adapter. If not empty, the backend is an AdapterBackend
   std::uint32_t first_layer = 0;
-  std::uint32_t last_layer = 0;        // one past the last; its output goes to the final norm, also if more layers follow in the model
+  // One past the last layer of the step. The last layer's output goes to the final norm, even if the model has more layers.
+  std::uint32_t last_layer = 0;
 };
 
-inline constexpr std::uint32_t kOutputRows = 32;  // logits computed at once
+inline constexpr std::uint32_t kOutputRows = 32;  // rows whose logits are computed at once
 
-// The lists of Step::selections. An object keeps its memory for the next step.
+// Makes the lists of Step::selections. Keeps their memory for the next step.
 class SelectedRows {
  public:
   // Makes lists of the rows that want logits, a token, an embedding or scores. The rows of a list ascend, need the same operations for their
@@ -73,7 +75,7 @@ class SelectedRows {
   [[nodiscard]] std::size_t n_outputs() const noexcept { return n_outputs_; }
 
  private:
-  std::vector<std::uint32_t> rows_;  // of all lists
+  std::vector<std::uint32_t> rows_;  // the rows of all lists, one list after another
   std::vector<std::span<const std::uint32_t>> lists_;
   std::size_t n_outputs_ = 0;
 };
@@ -89,7 +91,7 @@ void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32
 [[nodiscard]] backend::WorkspaceShape workspace_shape(const ModelSpec& spec, std::uint32_t rows) noexcept;
 
 // Computes the step: writes the rows' keys and values to their sequences' pages, and hands the wanted outputs to `sink`, each kind in row
-// order. Looks at `stop` before every layer. Errors: cancelled; those of the backend.
+// order. Checks `stop` before every layer. Errors: cancelled; those of the backend.
 Status forward(const Model& model, backend::Backend& backend, const Step& step, OutputSink& sink,
                const std::stop_token& stop);
 

@@ -36,10 +36,10 @@ inline constexpr std::uint32_t kEveryRank = ~std::uint32_t{0};
 struct LayerPlace {
   enum class Of : std::uint8_t { mixer, layer };
 
-  std::uint32_t rank = kEveryRank;  // kEveryRank: each rank computes the heads that it has, or there is only one rank
-  bool here = true;                 // whether this rank computes it
-  Of of = Of::mixer;                // what is on one rank
-  bool shares = true;               // the rank gives the others its result; false: it has the next layer too
+  std::uint32_t rank = kEveryRank;  // kEveryRank: each rank computes its own heads, or there is only one rank
+  bool here = true;                 // true: this rank computes the layer or mixer
+  Of of = Of::mixer;                // says whether only the mixer or the whole layer is on one rank
+  bool shares = true;               // true: `rank` sends its result to the other ranks; false: `rank` has the next layer too
 };
 
 // One layer of a model: its index, its description and its weights.
@@ -49,25 +49,26 @@ struct Layer {
   const Weights& weights;
   LayerPlace place = {};
 
-  // Returns whether this rank computes nothing of the layer.
+  // Returns whether another rank computes the whole layer.
   [[nodiscard]] bool is_elsewhere() const noexcept { return place.of == LayerPlace::Of::layer && !place.here; }
 };
 
 struct Model {
   ModelSpec spec;
-  Weights weights;                     // weights that the model has once
+  Weights weights;                     // weights of the model (Owner::model)
   std::vector<Weights> layer_weights;  // [n_layers_with_heads()]
   std::vector<LayerPlace> places;      // [n_layers()]; empty: there is one rank
   // [2, d_model], for draft heads that keep a state (HiddenKept): weights of a convolution that moves each row's hidden state to the next row
   const backend::Vector* hidden_shift = nullptr;
-  // EAGLE-3: the model's token for each token that the head can guess, ascending  [draft_heads.vocab_size]; empty: they are the same
+  // EAGLE-3: the model's token for each token that the head can guess, ascending  [draft_heads.vocab_size]; empty: the head guesses all
+  // tokens of the model
   std::vector<Token> guessed_tokens;
   Hash128 weights_hash;                // hash of the file's bytes of all weights
 
   std::vector<std::vector<double>> rope_frequencies;  // [spec.ropes][pairs], to which `ropes` refer
   std::vector<backend::RopeTable> ropes;              // [spec.ropes]
   std::vector<backend::RopeTable> layer_ropes;        // [n_layers], the rope of each layer
-  std::vector<backend::AttentionShape> attentions;    // of the layers that attend, in their order, without draft heads
+  std::vector<backend::AttentionShape> attentions;    // attentions of the layers that attend, in the order of layers, without draft heads
 
   [[nodiscard]] Layer layer(std::uint32_t index) const noexcept {
     return {index, spec.layer(index), layer_weights[index], index < places.size() ? places[index] : LayerPlace()};
@@ -96,8 +97,8 @@ struct WeightBytes {
   std::uint64_t packed = 0;     // bytes that packed weights take in the backend's memory
   std::uint64_t staging = 0;    // bytes that only loading needs
   std::uint64_t file = 0;       // bytes of all weights in the file
-  std::uint64_t streamed = 0;   // bytes in the file that are read for every token. Not counted: draft heads, tables of which a token
-                                // reads one row (the embeddings, unless they are the output too), experts that it does not take
+  std::uint64_t streamed = 0;   // bytes in the file that are read for every token. Not counted: draft heads, experts that are not chosen,
+                                // and tables of which a token reads one row (the embeddings, unless they are the output matrix too)
   bool all_f32 = true;          // every matrix is F32
 };
 
@@ -106,7 +107,7 @@ struct WeightBytes {
 
 // The bytes of the file that loading reads.
 enum class ReadBytes : std::uint8_t {
-  all,  // all weights, for Model::weights_hash, also those that other ranks have
+  all,  // all weights, also the weights of other ranks, for Model::weights_hash
   own,  // only what the backend packs; weights_hash is not set
 };
 

@@ -19,8 +19,8 @@ Finish finish_of(RowOutput output) noexcept {
   return output == RowOutput::embedding ? Finish::embeddings : output == RowOutput::scores ? Finish::scores : Finish::logits;
 }
 
-// Returns how many rows, from index `first` of `selected` on, are computed together: at most kOutputRows, whose
-// outputs need the same operations.
+// Returns how many of the rows from index `first` of `selected` on are computed together: at most kOutputRows rows, whose outputs all need
+// the same operations.
 std::size_t group_size(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
                        std::span<const std::uint32_t> selected, std::size_t first) {
   const auto left = selected.subspan(first, std::min<std::size_t>(selected.size() - first, kOutputRows));
@@ -42,15 +42,15 @@ std::size_t draw_tokens(backend::Backend& b, const Step& step, std::span<const s
   if (n == 0) return 0;
   const Status together = b.sample(Act::logits, first, {tokens.data(), n});
   for (std::size_t i = 0; i < n; ++i) {
-    // If one row cannot be drawn from (its logits have a NaN), the joint draw fails. So each row is drawn alone, and
-    // only that row gets the error.
+    // If the logits of one row have a NaN, the draw for all rows fails. So each row is then drawn by itself, and only the row with the NaN
+    // gets the error.
     const Status alone = together || n == 1 ? together : b.sample(Act::logits, first + i, {&tokens[i], 1});
     sink.drawn(rows[i], alone ? Result<Token>(tokens[i]) : Result<Token>(alone.error()));
   }
   return n;
 }
 
-// Gives the sink a row of `from` for each selected row.
+// Copies a row of `from` to the sink for each selected row.
 Status hand_out(backend::Backend& b, Act from, const Step& step, std::span<const std::uint32_t> selected, OutputSink& sink) {
   for (std::uint32_t i = 0; i < selected.size(); ++i) {
     const std::uint32_t row = step.wanted[selected[i]];
@@ -60,8 +60,8 @@ Status hand_out(backend::Backend& b, Act from, const Step& step, std::span<const
   return {};
 }
 
-// Computes the embeddings of the rows in Act::h: the final norm, and the products behind it. A model need not have either. Returns the
-// activation that has the result.
+// Computes the embeddings of the rows in Act::h: the final norm, then the matrices after the norm. A model may lack the norm, the matrices
+// or both. Returns the activation that has the result.
 Result<Act> embeddings(const Pass& pass) {
   const Weights& w = pass.model.weights;
   Act at = Act::h;
@@ -105,7 +105,7 @@ Status finish_logits(const Pass& pass) {
 void SelectedRows::select(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again) {
   rows_.clear();
   lists_.clear();
-  rows_.reserve(2 * outputs.size());  // as large as for any outputs, so that later steps of as many rows need no memory
+  rows_.reserve(2 * outputs.size());  // enough for any outputs, so that later steps of the same number of rows allocate nothing
   lists_.reserve(outputs.size() + 1);
   for (std::uint32_t at = 0; at < wanted.size(); ++at) {
     const RowOutput output = outputs[wanted[at]];
@@ -133,7 +133,7 @@ void order_draws(std::span<const RowOutput> outputs, std::span<const std::uint32
   }
 }
 
-// Gives all outputs to the sink. Hidden states are copied as they are. Rows with another output are computed one selection after another.
+// Hands all outputs to the sink. Hidden states are copied unchanged. Other outputs are computed one selection after another.
 Status outputs(const Pass& pass, OutputSink& sink) {
   const Model& model = pass.model;
   const Step& step = pass.step;

@@ -1,4 +1,4 @@
-// Functions that the passes over a model share: the model's own forward pass (forward.cpp) and those of its draft heads (heads/).
+// Functions that the passes over a model share: the model's own forward pass (forward.cpp) and the passes of its draft heads (heads/).
 #pragma once
 
 #include <span>
@@ -16,7 +16,8 @@ struct Inputs {
 // forward.cpp
 // Returns the inputs of the layer's halves. If the halves run in parallel, computes the norm that they share.
 [[nodiscard]] Result<Inputs> inputs_of(const Pass& pass, const Layer& layer);
-// The halves of a layer's mixer (MixerBlock). A rank that does not compute the mixer gets its result from the rank that does.
+// Call the functions of the layer's mixer (MixerBlock). A rank that does not compute the mixer gets the mixer's result from the rank that
+// does.
 Status remember(const Pass& pass, const Layer& layer, const Input& input);
 Status look_back(const Pass& pass, const Layer& layer);
 // Computes one layer: adds its mixer and its feed to the residual stream x.
@@ -27,11 +28,11 @@ Status run_layer(const Pass& pass, const Layer& layer);
 [[nodiscard]] const backend::Matrix* output_of(const Model& model);
 // Applies the model's scale and softcap, if it has them, to Act::logits.
 Status finish_logits(const Pass& pass);
-// Gives the outputs of the wanted rows to `sink`. Precondition: Act::x has only the wanted rows.
+// Hands the outputs of the wanted rows to `sink`. Precondition: Act::x has only the wanted rows.
 Status outputs(const Pass& pass, OutputSink& sink);
 
-// Calls the backend's begin(), then `compute`, then end(). end() is called even after an error. Otherwise work that the device has not
-// finished could write to pages that are freed meanwhile.
+// Calls the backend's begin(), then `compute`, then end(). Calls end() even after an error. Without end(), unfinished work of the device
+// could write to pages after they were freed.
 template <class Compute>
 Status between(const Model& model, backend::Backend& b, const Step& step, Compute compute) {
   struct Ended {

@@ -1,5 +1,5 @@
-// Asks the blocks of all layers what a backend must know before it computes them: how large the workspace must be, and
-// which attentions there are.
+// Asks the blocks of all layers for the facts that a backend needs before it computes them: the size of the workspace, and
+// the attentions.
 #include <algorithm>
 
 #include "model/blocks/blocks.hpp"

@@ -49,7 +49,7 @@ std::uint64_t Candidates::nth_key(std::size_t n) noexcept {
   if (n <= blocks / 2) {
     // `bound` is the n-th best of the blocks' best candidates. At least n candidates are at least as good as `bound`, so a worse candidate
     // is not among the n best. Only a few blocks have a candidate that is at least as good, and only these are searched.
-    const auto best = keys.last(blocks);  // at the end: the keys written below never reach the entries still to be read
+    const auto best = keys.last(blocks);  // at the end, so that the keys written below do not overwrite unread entries
     for (std::size_t block = 0; block < blocks; ++block) {
       const std::size_t begin = block * kBlock;
       best[block] = order_of_rank(
@@ -160,7 +160,7 @@ void Candidates::sort_best(std::size_t n) noexcept {
     reorder(workspace_.logits, count);
     reorder(workspace_.weights, count);
   };
-  if (n < size_) {  // moves the n best to the front, in their present order, and the others behind them
+  if (n < size_) {  // moves the n best to the front, in their present order, and the others after them
     const std::uint64_t threshold = nth_key(n);
     front = 0;
     for (std::size_t i = 0; i < size_; ++i) {

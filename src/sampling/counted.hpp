@@ -10,7 +10,7 @@
 
 namespace tessera::sampling {
 
-// Returns the last n of the tokens that `counted` names, or all if there are fewer.
+// Returns the last n of the tokens that `counted` selects; all of them if there are fewer than n.
 [[nodiscard]] inline std::span<const Token> last_counted(const Context& context, Counted counted, std::size_t n) noexcept {
   const std::span<const Token> all = counted == Counted::answer ? context.answer() : context.history;
   return all.last(std::min(n, all.size()));

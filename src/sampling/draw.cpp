@@ -14,7 +14,7 @@ std::size_t draw_rounded(std::size_t n, double uniform, const Probability& proba
   for (std::size_t i = 0; i < n; ++i) total += static_cast<double>(probability(i));
   const double target = uniform * total;
   double reached = 0.0;
-  std::size_t last = 0;  // the answer if `target` rounds up to `total`
+  std::size_t last = 0;  // the result if `target` rounds up to `total`
   for (std::size_t i = 0; i < n; ++i) {
     if (!(probability(i) > 0.0f)) continue;
     last = i;
@@ -30,8 +30,8 @@ std::size_t draw(std::span<const Candidate> distribution, double uniform) noexce
   return draw_rounded(distribution.size(), uniform, [&](std::size_t i) { return distribution[i].probability; });
 }
 
-// Finds the token by adding up weights, which saves computing the probabilities. Exception: if rounding could make the sum of probabilities
-// reach its target at another token, draw_rounded() adds up the probabilities instead.
+// Finds the token by adding up weights, so that no probability is computed. Exception: if the rounding of probabilities could lead to another
+// token, calls draw_rounded(), which adds up the probabilities instead.
 Token Candidates::draw(double uniform) const noexcept {
   constexpr std::size_t kBlock = 256;
   const auto weights = workspace_.weights.first(rows_);

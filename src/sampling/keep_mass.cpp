@@ -1,7 +1,7 @@
-// Candidates::keep_mass(): the smallest set of best candidates whose probabilities reach p, without sorting all. The candidates are counted
-// into bins of equal width between a low and a high logit, and only the bin in which p is reached is looked at again. If there are many
-// candidates, a sample of them first gives an estimate of the two logits between which p is reached. Candidates outside of this range are
-// not put into bins; their weights are only added up.
+// Candidates::keep_mass(): finds the smallest set of best candidates whose probabilities reach p, without sorting all candidates. Divides
+// the candidates into bins of equal width between a low and a high logit, and searches only the bin in which p is reached. If there are many
+// candidates, first estimates the two logits between which p is reached, from a sample of the candidates. Candidates outside of this range
+// are not put into bins; their weights are only added up.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kBins = 1024;
 constexpr std::size_t kFew = 256;    // candidates that are sorted rather than binned
-constexpr float kDeepest = 128.0f;   // exp(-128) adds nothing: deeper logits share a bin
+constexpr float kDeepest = 128.0f;   // exp(-128) adds nothing to a sum, so logits further below the best share a bin
 constexpr std::size_t kBlock = 128;  // candidates whose bins are computed together
 
 // Bins of logits, of equal width, numbered from the lowest logit to the highest.
@@ -47,11 +47,11 @@ class Bins {
   float low_, high_, scale_;
 };
 
-// Guesses two logits, `low` and `high`, between which the cut most likely lies: if weights are added up from the highest logit down, the
-// sum reaches p * sum there. The guess comes from a sample of the candidates, at equal distances in their list. If a few candidates hold
-// nearly all the weight, a sample tells too little. Then there is no `high` (infinity), and `low` is not a guess but a bound: each
-// candidate below it weighs less than (1 - p) / n of the sum, so together they weigh less than 1 - p of the sum, and the cut is not among
-// them.
+// Estimates two logits, `low` and `high`, between which the cut most likely lies. The cut is the logit at which the weights, added up from
+// the highest logit down, reach p * sum. The estimate uses a sample of the candidates, at equal distances in their list. If a few
+// candidates have nearly all the weight, a sample tells too little. Then `high` is infinity, and `low` is a safe bound instead of an
+// estimate: each candidate below `low` weighs less than (1 - p) / n of the sum. Together these weigh less than 1 - p of the sum, so the cut
+// is not among them.
 constexpr std::size_t kSample = 4096;
 struct Bracket {
   float low = 0.0f, high = std::numeric_limits<float>::infinity();
@@ -73,7 +73,7 @@ Bracket guess_bracket(const float* logits, const float* weights, std::size_t n, 
   // Weights are exp(logit - the best logit).
   const double share = (1.0 - p) * sum / static_cast<double>(n) / static_cast<double>(weights[heaviest * distance]);
   const Bracket certain{.low = logits[heaviest * distance] + static_cast<float>(math::log(share)) - 0.01f};
-  // The effective size of the sample: a sample of this many equal weights would be as good.
+  // The effective size of the sample: the number of equal weights that would give an estimate of the same quality.
   const double alike = first > 0.0 ? first * first / second : 0.0;
   if (alike < static_cast<double>(count) / 16.0) return certain;
   const double margin = 3.0 * std::sqrt(p * (1.0 - p) / alike);
@@ -94,15 +94,15 @@ Bracket guess_bracket(const float* logits, const float* weights, std::size_t n, 
   return bracket;
 }
 
-// Stands for a list of the indices of all candidates: entry j is j. find_edge() looks at all candidates first, later at a list of indices.
+// Stands for the list of the indices of all candidates: entry j is j. find_edge() narrows all candidates first, and later a list of indices.
 struct Everyone {
   std::size_t operator[](std::size_t j) const noexcept { return j; }
 };
 
 }  // namespace
 
-// Puts the `count` candidates at[j] into bins by their logits, and finds the bin in which the sum of masses reaches `target`, added up from
-// the highest bin down. Lists this bin's candidates in `keys`, adds the masses of all higher bins to `above`, and returns the number of
+// Puts the `count` candidates at[j] into bins by their logits. Finds the bin in which the sum of masses, added up from the highest bin down,
+// reaches `target`. Lists this bin's candidates in `keys`, adds the masses of all higher bins to `above`, and returns the number of
 // listed candidates. If bins cannot tell the candidates apart, returns `count`.
 template <class Mass, class At>
 std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, std::size_t count, double& above) noexcept {
@@ -124,8 +124,8 @@ std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, st
   const Bins bins_of(range);
   if (!bins_of.divide()) return count;
 
-  // Each bin has two sums, which candidates use by turns. If several candidates in a row fall into the same bin, their additions then do
-  // not all wait for each other.
+  // Each bin has two sums, which candidates use alternately. So additions of consecutive candidates in the same bin do not all wait for each
+  // other.
   std::array<std::array<double, 2>, kBins> masses{};
   for_each_block([&](std::size_t begin, std::size_t n) {
     bins_of.of(logits.data(), n, bins.data());
@@ -144,7 +144,7 @@ std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, st
     for (std::size_t j = 0; j < n; ++j) any |= bins[j] == static_cast<std::int32_t>(bin) ? 1u : 0u;
     if (any == 0) return;
     for (std::size_t j = 0; j < n; ++j) {
-      if (bins[j] == static_cast<std::int32_t>(bin)) list[found++] = at[begin + j];  // a list may narrow itself
+      if (bins[j] == static_cast<std::int32_t>(bin)) list[found++] = at[begin + j];  // `at` may be `list` itself, because found <= begin + j
     }
   });
   return found;
@@ -193,8 +193,8 @@ Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& 
 void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
   settle();
   if (size_ == 0 || !(sum_ > 0.0)) return;
-  // Probabilities are rounded to float, each by at most a part in 2^24. If this rounding cannot change which candidates are kept, the
-  // weights are added up instead, which needs no divisions.
+  // The result is defined by probabilities, each rounded to float (relative error at most 2^-24). If this rounding cannot change which
+  // candidates are kept, weights are added up instead, which needs no divisions.
   const auto weights = workspace_.weights.first(size_);
   const double target = p * sum_;
   Edge edge = find_edge(target, target * 0x1.1p-24, [&](std::size_t i) { return static_cast<double>(weights[i]); });
@@ -205,7 +205,7 @@ void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
     for (std::size_t i = 0; i < size_; ++i) kept += key(i) >= edge.threshold ? 1 : 0;
     if (kept < min_keep) return keep_best(min_keep);
   }
-  if (!weighed_) return keep_keys_from(edge.threshold);  // not by logits: typical-p ranks by other values
+  if (!weighed_) return keep_keys_from(edge.threshold);  // the values are not logits: typical-p ranks candidates by other values
   const std::size_t kept = loops::drop_weights(workspace_.logits.data(), workspace_.tokens.data(), size_,
                                                static_cast<std::uint32_t>(edge.threshold >> 32),
                                                static_cast<std::uint32_t>(edge.threshold), weights.data());

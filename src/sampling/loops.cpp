@@ -7,8 +7,8 @@
 namespace tessera::sampling::loops {
 namespace {
 
-// Returns math::exp(x) for x <= 0, with the same bits. It takes fewer operations: x needs no upper limit, and 2^n is one factor, since n is
-// at least -126.
+// Returns math::exp(x) for x <= 0, with the same bits but fewer operations: x needs no upper limit, and 2^n is one factor, since n is at
+// least -126.
 [[gnu::always_inline]] inline float exp_below_zero(float x) noexcept {
   using namespace math::inlined;
   const float clamped = at_least(x, -88.0f);
@@ -122,7 +122,7 @@ struct Loops {
   }
 };
 
-// Runs a loop compiled for AVX2, whose vectors are twice as wide as those of SSE.
+// Runs a loop compiled for AVX2, whose vectors are twice as wide as SSE's.
 #if defined(__x86_64__)
 template <class Loop>
 [[gnu::target("avx2")]] auto run_avx2(const Loop& loop) noexcept {

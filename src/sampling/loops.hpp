@@ -13,8 +13,8 @@ namespace tessera::sampling::loops {
 
 inline constexpr std::size_t kLanes = 16;
 
-// Returns an integer by which floats can be compared: the higher float has the higher integer. Both zeros have the same integer, and NaNs
-// lie below or above all numbers, so the order is always defined.
+// Returns an integer that has the order of the floats: a higher float has a higher integer. Both zeros have the same integer. NaNs are below
+// or above all numbers, so the order is always defined.
 [[nodiscard, gnu::always_inline]] inline std::int32_t rank(float x) noexcept {
   const auto bits = __builtin_bit_cast(std::int32_t, x + 0.0f);
   return bits ^ ((bits >> 31) & 0x7fffffff);
@@ -107,7 +107,7 @@ class FourSums {
   std::array<double, 4> sums_{};
 };
 
-// The functions below are in loops.cpp, compiled for the vectors that the machine has.
+// loops.cpp compiles the functions below for several vector widths, and calls the version for the machine.
 
 // Returns the first index of the highest rank; n > 0.
 [[nodiscard]] std::size_t first_highest(const float* x, std::size_t n) noexcept;

@@ -1,4 +1,4 @@
-// The order of candidates as numbers: the higher logit is better; with equal logits the lower token id.
+// The order of candidates as numbers: a higher logit is better; among equal logits a lower token id is better.
 #pragma once
 
 #include <cstdint>

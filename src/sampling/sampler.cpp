@@ -14,7 +14,7 @@ using sampling::SamplerState;
 
 namespace {
 
-// Returns the error that every call of an unusable sampler reports: it has an invalid option, or is an empty handle.
+// Returns the error of an unusable sampler, which every call reports: the sampler has an invalid option, or is an empty handle.
 Status usable(const SamplerState* state) {
   if (state == nullptr) {
     return make_error(ErrorCode::invalid_state,
@@ -25,8 +25,8 @@ Status usable(const SamplerState* state) {
   return {};
 }
 
-// Runs fn(), which applies the stages. If it fails, sets the stages' scratch counts (one for each token) to 0, because a stage that fails
-// may leave numbers in them.
+// Runs fn(), which applies the stages. If fn() fails, sets the stages' scratch counts (one for each token) to 0, because a stage that fails
+// may leave other numbers in the counts.
 template <class Fn>
 auto run(SamplerState& state, Fn&& fn) noexcept {
   auto result = guard(std::forward<Fn>(fn), ErrorCode::callback_failed);
@@ -48,7 +48,7 @@ Status Sampler::status() const noexcept {
 
 Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                               std::span<const Token> suppressed) noexcept {
-  const detail::FpState fp_state;  // the host's state may flush denormals or round in another way
+  const detail::FpState fp_state;  // sets the default state: the application's state may flush denormals or round in another way
   TESSERA_TRY_STATUS(status());
   TESSERA_TRY_STATUS(run(*state_, [&] { return state_->transform(logits, history, position, suppressed); }));
   const sampling::Context context{.history = history, .position = position, .seed = state_->seed, .stream = state_->stream};
@@ -89,7 +89,7 @@ Status Sampler::accept(Token token) noexcept {
   }
   state_->forget();
   ++state_->accepted;
-  if (has_text) state_->text.push_back(token);  // there is room
+  if (has_text) state_->text.push_back(token);  // cannot throw: memory was reserved
   return {};
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using tessera::detail::make_error;
 
-// Returns the error that says why no probabilities can be computed after the stages: a NaN, or no token left.
+// Returns the reason why no probabilities can be computed after the stages: a NaN, or no token is left.
 Error unusable(const Candidates& candidates) noexcept {
   for (const Candidate candidate : candidates.view()) {
     if (candidate.logit != candidate.logit) {
@@ -33,7 +33,7 @@ void SamplerState::make_room(std::size_t vocabulary) {
   values.resize(vocabulary);
   weights.resize(vocabulary);
   keys.resize(vocabulary);
-  counts.resize(vocabulary);  // last, because its size shows that all five have room
+  counts.resize(vocabulary);  // resized last: its size tells that all five lists have the right size
 }
 
 // Makes candidates of the logits above -inf, and returns their number.
@@ -68,7 +68,7 @@ Status SamplerState::transform(std::span<const float> logits, std::span<const To
   TESSERA_TRY(const std::size_t size, take_logits(logits));
 
   Candidates candidates({tokens, values, weights, keys, counts}, size);
-  const std::size_t moved_before = std::exchange(rows_moved, logits.size());  // a stage that fails may have moved all rows
+  const std::size_t moved_before = std::exchange(rows_moved, logits.size());  // all, because a stage that fails may have moved any row
   if (!suppressed.empty()) {
     remove_tokens(candidates, suppressed);
     if (candidates.empty()) {

@@ -1,5 +1,5 @@
-// The surprise -ln p of candidates and the entropy of their distribution, from logits: one logarithm in all, not one
-// per candidate.
+// The surprise -ln p of candidates and the entropy of their distribution, from logits. Computes a single logarithm instead
+// of one per candidate.
 #pragma once
 
 #include <limits>
@@ -12,7 +12,7 @@ namespace tessera::sampling::detail {
 
 class Surprise {
  public:
-  // Call it after a successful softmax().
+  // Precondition: softmax() of the candidates has succeeded.
   explicit Surprise(const Candidates& candidates) noexcept : Surprise(candidates, candidates.best()) {}
 
   // Returns the surprise of a candidate with this logit, in nats.

@@ -7,8 +7,8 @@
 namespace tessera::sampling {
 namespace {
 
-// If `listed`, keeps the candidates that are in `tokens`, else the candidates that are not. Order unchanged. Ignores tokens that are not in
-// the vocabulary.
+// Keeps the candidates that are in `tokens` if `listed` is true, otherwise the candidates that are not in `tokens`. Order unchanged. Ignores
+// tokens that are not in the vocabulary.
 void keep_if(bool listed, Candidates& candidates, std::span<const Token> tokens) noexcept {
   const auto marks = candidates.counts();
   const auto mark = [&](std::uint32_t value) {

@@ -12,7 +12,7 @@ namespace tessera::sampling {
 
 void remove_tokens(Candidates& candidates, std::span<const Token> tokens) noexcept;
 
-// Keeps only the listed tokens (allow), or all others (deny). Order unchanged. A list that leaves nothing makes the draw an error.
+// Keeps only the listed tokens (allow), or all others (deny). Order unchanged. If no candidate is left, the draw returns an error.
 class TokenList {
  public:
   static constexpr std::string_view kName = "token list";

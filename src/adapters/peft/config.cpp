@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::string_view kConfigFile = "adapter_config.json";
 constexpr std::size_t kMostPatternKeys = 2048, kMostPatternBytes = 1024;
-constexpr std::size_t kMostPatternSteps = 1'000'000;  // matches of all modules with all keys
-constexpr std::uint32_t kMostMatchSteps = 20'000;     // of one match
+constexpr std::size_t kMostPatternSteps = 1'000'000;  // limit for the number of matches, of all modules with all keys
+constexpr std::uint32_t kMostMatchSteps = 20'000;     // limit for the steps of one match
 constexpr std::size_t kMostInvocation = 4096;
 
-// Keys that change nothing that is computed, or that other keys and the tensors repeat.
+// Keys that do not change results, or that only repeat what other keys or the tensors say.
 constexpr std::string_view kHarmless[] = {"auto_mapping",
                                           "base_model_name_or_path",
                                           "peft_version",
@@ -55,11 +55,11 @@ constexpr std::string_view kHarmless[] = {"auto_mapping",
                                           "bias",
                                           "arrow_expert_num"};
 
-// Ways to initialise A and B that leave the model's own weights as they are. Others (PiSSA, OLoRA, CorDA, LoftQ, ...) take something off the
-// model's weights, so that the adapter fits changed weights only. PEFT writes `true` after it has converted such an adapter.
+// Ways to initialise A and B that do not change the model's own weights. Other ways (PiSSA, OLoRA, CorDA, LoftQ, ...) subtract a part of the
+// model's weights, so the adapter fits the changed weights only. PEFT writes `true` after it has converted an adapter of the other kind.
 constexpr std::string_view kHarmlessStarts[] = {"gaussian", "eva", "orthogonal", "true", "false"};
 
-// Returns whether a value stands for nothing: null, false, 0, an empty text, list or object.
+// Returns whether a value is null, false, 0, or an empty text, list or object.
 bool stands_for_nothing(const Json& value) noexcept {
   if (value.is_null()) return true;
   if (const bool* flag = value.boolean()) return !*flag;
@@ -140,7 +140,7 @@ class ConfigReader {
     return found;
   }
 
-  // Refuses kinds of adapters, and keys that change what is computed.
+  // Refuses kinds of adapters that tessera does not compute, and unknown keys whose value may change results.
   [[nodiscard]] Status refuse_others() const {
     const Json* kind = hub::find_in(&json_, "peft_type");
     if (kind == nullptr || kind->string() == nullptr) {

@@ -1,5 +1,5 @@
 // The configuration of a PEFT adapter: adapter_config.json. PEFT has some fifty keys. Keys that change results are read here or refused by
-// name; a key that is not known is refused unless its value is empty.
+// name. An unknown key is refused unless its value is empty.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace tessera::detail::adapters {
 
-// The names of modules for which a number differs from the usual one: rank_pattern and alpha_pattern. Each key is a regular expression of the end of
-// a module's name; the first key that matches counts.
+// A number that differs between modules: rank_pattern and alpha_pattern. Each key is a regular expression for the end of a module's name. The
+// number of the first key that matches counts.
 class Pattern {
  public:
-  // Adds a key. Error: corrupt_file, it is no regular expression.
+  // Adds a key. Error: corrupt_file, the key is not a regular expression.
   [[nodiscard]] Status add(std::string_view key, double number, std::string_view place);
-  // Returns the number for a module, or `usual`. Error: corrupt_file, the keys take too long to match.
+  // Returns the number for a module; `usual` if no key matches. Error: corrupt_file, the keys take too long to match.
   [[nodiscard]] Result<double> number_of(std::string_view module, double usual);
 
  private:
@@ -42,8 +42,8 @@ struct PeftConfig {
   std::vector<Token> invocation;        // aLoRA
   std::vector<std::string> parameters;  // target_parameters: names of parameters, or ends of such names
 
-  // Reads the folder's adapter_config.json. Errors: not_found; corrupt_file; unsupported, a key whose value changes what is computed in a way
-  // that tessera does not implement; io.
+  // Reads the folder's adapter_config.json. Errors: not_found; corrupt_file; unsupported, a key changes results in a way that tessera does
+  // not implement; io.
   [[nodiscard]] static Result<PeftConfig> read(const std::filesystem::path& folder);
 
   // Returns the factor of B A for a module: alpha / rank, or alpha / sqrt(rank).

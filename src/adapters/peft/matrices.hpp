@@ -10,13 +10,13 @@
 
 namespace tessera::detail::adapters {
 
-// Returns a module's matrices. `experts`: number of experts of the parameter, whose matrices are interleaved in the file; 1 if it has no
-// experts. If A and B have different formats, both become F32. Errors: unsupported, another format than F32, F16 and BF16; corrupt_file;
-// io.
+// Returns a module's matrices. `experts`: number of experts of the parameter, whose matrices are interleaved in the file; 1 if the
+// parameter has no experts. If A and B have different formats, both become F32. Errors: unsupported, a format other than F32, F16
+// and BF16; corrupt_file; io.
 [[nodiscard]] Result<PeftMatrices> read_matrices(const SafetensorsFolder& file, const PeftModule& module, std::uint64_t experts,
                                                  const AdapterBuilder& builder);
 
-// Returns the matrix [rows, columns], transposed. `size`: bytes of a number.
+// Returns the transpose of the matrix [rows, columns]. `size`: bytes of a number.
 [[nodiscard]] std::vector<std::byte> transposed_matrix(std::span<const std::byte> from, std::uint64_t rows, std::uint64_t columns,
                                                        std::uint64_t size);
 
@@ -36,13 +36,13 @@ class ExpertStack {
 
  private:
   struct Expert {
-    PeftMatrices matrices;  // rank 0: the expert has none
+    PeftMatrices matrices;  // rank 0: the expert has no matrices
     float scale = 1.0f;
   };
   std::vector<Expert> experts_;
   std::uint64_t inputs_ = 0, outputs_ = 0, rank_ = 0;
   DType dtype_ = DType::f32;
-  float scale_ = 1.0f;  // of the first expert that was added
+  float scale_ = 1.0f;  // scale of the first expert that was added
   bool has_some_ = false, has_one_scale_ = true;
 };
 

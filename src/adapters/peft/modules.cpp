@@ -16,7 +16,7 @@ constexpr std::uint32_t kMostWrappers = 8;
 
 enum class Half : std::uint8_t { a, b, lengths };
 
-// The end of a tensor's name, which says what the tensor is of its module.
+// The end of a tensor's name, which says whether the tensor is the module's A, B or lengths.
 struct NameEnd {
   std::string_view text;
   Half half;
@@ -28,10 +28,10 @@ constexpr NameEnd kEnds[] = {
     {".lora_embedding_A", Half::a, true},
     {".lora_embedding_B", Half::b, true},
     {".lora_magnitude_vector", Half::lengths},
-    {".lora_magnitude_vector.weight", Half::lengths},  // as early versions write it
+    {".lora_magnitude_vector.weight", Half::lengths},  // written by early versions
 };
 
-// Returns why a tensor is refused that is neither A nor B.
+// Returns the reason why a tensor is refused. Precondition: the tensor is neither A nor B.
 std::string_view reason_for(std::string_view name) noexcept {
   if (name.ends_with(".lora_A.bias") || name.ends_with(".lora_B.bias")) return "biases of LoRA matrices (lora_bias) are not implemented";
   if (name.find(".token_adapter.") != std::string_view::npos) {
@@ -45,7 +45,7 @@ Error refused_tensor(ErrorCode code, const std::string& place, std::string_view 
   return error_at(code, place, "tensor {}: {}", printable(tensor, 160), why);
 }
 
-// Takes the wrappers off a module's name, and returns how many there were.
+// Removes the wrappers from the end of a module's name, and returns their number.
 std::uint32_t strip_wrappers(std::string_view& module) noexcept {
   std::uint32_t depth = 0;
   while (module.ends_with(kWrapper) && depth < kMostWrappers) {
@@ -55,7 +55,7 @@ std::uint32_t strip_wrappers(std::string_view& module) noexcept {
   return depth;
 }
 
-// One tensor and its module, before the tensors of a module are put together.
+// One tensor and the name of its module. Later, the tensors of a module are put together.
 struct NamedTensor {
   std::string_view module;
   std::uint32_t depth;

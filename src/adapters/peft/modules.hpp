@@ -14,8 +14,8 @@ namespace tessera::detail::adapters {
 
 struct PeftModule {
   std::string_view name;  // without "base_model.model." and what PEFT adds: "model.layers.0.self_attn.q_proj"
-  // Parameters of one module are wrapped one into the other. depth: the number of wrappers around this parameter's wrapper, 0 for the
-  // outermost.
+  // If several parameters of a module are adapted, PEFT nests their wrappers. depth: the number of wrappers around this parameter's wrapper,
+  // 0 for the outermost.
   std::uint32_t depth = 0;
   bool is_embedding = false;
   const SafetensorsTensor* a = nullptr;        // [rank, inputs]; embeddings [rank, tokens]
@@ -25,12 +25,12 @@ struct PeftModule {
 
 struct PeftModules {
   std::vector<PeftModule> modules;  // sorted by name and depth
-  // Copies of the model's own tables of embeddings and output matrices, which PEFT saves along. They change nothing.
-  std::vector<std::pair<std::string_view, const SafetensorsTensor*>> copies;  // the module, the tensor
+  // Copies of the model's own table of embeddings and output matrix, which PEFT saves with an adapter. These tensors change nothing.
+  std::vector<std::pair<std::string_view, const SafetensorsTensor*>> copies;  // name of the module, tensor
 };
 
-// Returns the modules of a file. Errors, which name the tensor: corrupt_file, an A without its B or a B without its A, or a wrong shape;
-// unsupported, a tensor that is no part of LoRA or DoRA, such as a module that was trained as a whole.
+// Returns the modules of a file. Errors (the message names the tensor): corrupt_file, an A without its B or a B without its A, or a wrong
+// shape; unsupported, a tensor that does not belong to LoRA or DoRA, such as a weight that was trained itself.
 [[nodiscard]] Result<PeftModules> list_modules(const SafetensorsFolder& file, const std::string& place);
 
 }  // namespace tessera::detail::adapters

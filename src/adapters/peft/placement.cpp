@@ -12,8 +12,8 @@ namespace {
 using hub::Recipe;
 using hub::RowRange;
 
-// Returns a recipe for the folder's matrix W, after the arrangement of `target.row`. nullopt: the arrangement refuses the shape, or its
-// result does not have the tensor's shape. `is_flipped`: the folder has [inputs, outputs].
+// Returns the recipe that makes the model's tensor from the folder's matrix W, by the arrangement of `target.row`. nullopt: the arrangement
+// refuses the shape, or its result does not have the tensor's shape. `is_flipped`: the folder's matrix is [inputs, outputs].
 std::optional<Recipe> arrange_weights(const Target& target, const AdaptedTensor& tensor, const hub::Shape& shape, const PeftMatrices& from,
                                       bool is_flipped) {
   const std::uint64_t columns = is_flipped ? from.outputs : from.inputs, rows = is_flipped ? from.inputs : from.outputs;
@@ -30,7 +30,8 @@ std::optional<Recipe> arrange_weights(const Target& target, const AdaptedTensor&
   const std::uint64_t outputs = recipe.dims[1] * recipe.dims[2];
   const bool fits =
       recipe.dims[0] == tensor.inputs && (target.is_part ? target.first_row + tensor.outputs <= outputs : outputs == tensor.outputs * tensor.count);
-  // Flipped exactly if the arrangement flips it back: a square matrix fits either way.
+  // The folder's matrix is flipped if and only if the arrangement transposes it. The shape does not tell, because a square matrix fits both
+  // ways.
   if (!fits || (recipe.transposed_rows != 0) != is_flipped) return std::nullopt;
   return recipe;
 }
@@ -58,7 +59,7 @@ std::vector<std::uint32_t> columns_of(const Recipe& recipe) {
   return list;
 }
 
-// Returns matrices [count, rows, columns] of numbers of `size` bytes, each transposed.
+// Transposes each matrix of a list [count, rows, columns]. `size`: bytes of a number.
 std::vector<std::byte> each_transposed(const std::vector<std::byte>& from, std::uint64_t count, std::uint64_t rows, std::uint64_t columns,
                                        std::uint64_t size) {
   std::vector<std::byte> out(from.size());

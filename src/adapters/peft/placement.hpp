@@ -1,5 +1,5 @@
-// Puts A and B into the order of the model's tensors. The model's tensor is made from the folder's matrix by an arrangement: its rows in another
-// order, a part of them, its columns in another order, or transposed. For W + B A this is an order of B's rows and of A's columns.
+// Puts A and B into the order of the model's tensors. An arrangement makes the model's tensor from the folder's matrix W: it reorders rows or
+// columns, selects some rows, or transposes. For W + B A this means an order of B's rows and an order of A's columns.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tessera::detail::adapters {
 
-// Matrices of one module, or of all experts of a parameter: equal shapes, F32, F16 or BF16.
+// The matrices of one module, or of all experts of a parameter: F32, F16 or BF16, of equal shapes.
 struct PeftMatrices {
   std::uint64_t inputs = 0, outputs = 0, rank = 0, count = 1;
   DType dtype = DType::f32;
@@ -23,16 +23,17 @@ struct PeftMatrices {
 
 // The origin of each row and each column of the model's tensor.
 struct Placement {
-  std::vector<std::uint32_t> rows = {};     // of B [count * outputs]; as many as the tensor has (before it is transposed)
-  std::vector<std::uint32_t> columns = {};  // of A [inputs]; empty: as they are
-  // Not 0: the rows are matrices with this number of rows each, which are transposed: rows of B become columns of `a`, and A, transposed, `b`.
+  std::vector<std::uint32_t> rows = {};     // for each row of the tensor (before it is transposed): index of the row of B
+  std::vector<std::uint32_t> columns = {};  // for each column of the tensor: index of the column of A; empty: the same order
+  // Not 0: the rows form matrices of this number of rows each, and each matrix is transposed. Then the tensor's `a` is B transposed, and its
+  // `b` is A transposed.
   std::uint64_t transposed = 0;
 };
 
 // Returns the placement of a module's matrices in a tensor; nullopt if their shape does not fit the tensor.
 [[nodiscard]] std::optional<Placement> place(const Target& target, const AdaptedTensor& tensor, const hub::Shape& shape, const PeftMatrices& from);
 
-// Returns the tensor's matrices in the order of a placement. `tensor`, `scale` and is_embedding are left to the caller.
+// Returns the tensor's matrices in the order of a placement. The caller sets `tensor`, `scale` and is_embedding.
 [[nodiscard]] AdapterTensor arranged(const Placement& placement, const AdaptedTensor& tensor, const PeftMatrices& from);
 
 }  // namespace tessera::detail::adapters

@@ -30,8 +30,8 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Returns the tables of the model's architecture. A table comes first if the name of the adapter's base or of the model contains its model
-// type. The order matters, because model types of one architecture can arrange their rows in different ways (Helium and Llama).
+// Returns the tables of the model's architecture, the likeliest first: tables whose model type is part of the name of the adapter's base or
+// of the model. The order matters, because model types of one architecture can arrange their rows in different ways (Helium and Llama).
 std::vector<const hub::Table*> likely_tables(const AdapterBase& base, const PeftConfig& config) {
   std::vector<const hub::Table*> tables = hub::tables_of(base.architecture);
   const auto own_name = base.settings.string_or(Setting::name, "");
@@ -40,7 +40,7 @@ std::vector<const hub::Table*> likely_tables(const AdapterBase& base, const Peft
   return tables;
 }
 
-// One module and the tensors of the model that it stands for.
+// One module, and the tensors of the model that are made from its weights.
 struct PlacedModule {
   const PeftModule* module;
   Targets targets;
@@ -64,7 +64,7 @@ Result<std::vector<PlacedModule>> place_modules(const hub::Table& table, const A
   return placed;
 }
 
-// Tries the tables one after the other. The error is the first table's.
+// Tries the tables in order, and returns the first result. If all tables fail, returns the first table's error.
 Result<std::vector<PlacedModule>> place_by_tables(const AdapterBase& base, const PeftModules& modules, const PeftConfig& config,
                                                   const std::string& place) {
   Error first_error;
@@ -135,12 +135,12 @@ class PeftReader {
                     tensor_of(target).name, half, has, what, expected);
   }
 
-  // Checks that a module's matrices, together with those of its experts, have the shape of the model's tensors.
+  // Checks that a module's matrices (for experts: the matrices of all experts together) have the shape of the model's tensors.
   [[nodiscard]] Status check(const PeftModule& module, const Targets& targets, const PeftMatrices& from, std::uint64_t count) const {
     std::uint64_t rows = 0, columns = 0;
     for (const Target& target : targets.targets) {
       const AdaptedTensor& tensor = tensor_of(target);
-      const bool is_turned = target.row->role == Role::latent_k_b;  // its rows are the matrix's columns
+      const bool is_turned = target.row->role == Role::latent_k_b;  // the rows of the tensor are the columns of the matrix
       rows += (is_turned ? tensor.inputs : tensor.outputs) * tensor.count / count;
       columns = is_turned ? tensor.outputs : tensor.inputs;
       if (target.row->role == Role::token_embd) {
@@ -165,7 +165,7 @@ class PeftReader {
     return place_all(own, from, scale);
   }
 
-  // A parameter of all experts has the rank once for each expert.
+  // In a parameter of all experts, the file's dimension is the rank times the number of experts.
   [[nodiscard]] Status check_parameter(const PeftModule& module, std::uint64_t experts) const {
     if (experts == 1) return {};
     if (module.a->dims[0] % experts != 0 || module.b->dims[1] % experts != 0) {

@@ -15,7 +15,7 @@ namespace {
 using hub::Table;
 using hub::TensorRow;
 
-// A name without the text in front of it and without the layer's number.
+// A name without its prefix and without the layer's number.
 struct LocalName {
   std::string_view text;
   std::optional<std::uint32_t> layer = {};
@@ -29,11 +29,11 @@ std::optional<std::uint32_t> number_in_front(std::string_view& text) noexcept {
   return number;
 }
 
-// Returns all ways to read a name: as a layer's, and as the model's.
+// Returns all ways to read a name: as the name of a layer's tensor, and as the name of a model's tensor.
 std::vector<LocalName> local_names(std::string_view name, const Table& table) {
   std::vector<LocalName> found;
   for (const std::string_view prefix : hub::known_prefixes()) {
-    // An output matrix stands beside the model: "language_model.lm_head" beside "language_model.model.".
+    // The output matrix is outside of the prefix: "language_model.lm_head" beside "language_model.model.".
     constexpr std::string_view kModel = "model.";
     if (const std::string_view outer = prefix.substr(0, prefix.size() - std::min(prefix.size(), kModel.size()));
         !outer.empty() && prefix.ends_with(kModel) && name.starts_with(outer)) {
@@ -50,7 +50,7 @@ std::vector<LocalName> local_names(std::string_view name, const Table& table) {
   return found;
 }
 
-// Returns whether a table's name is a text, with an expert's number for the '*'.
+// Returns whether `text` is the name `row` of a table, where an expert's number stands for the '*'. Sets `expert` to this number.
 bool matches_row(std::string_view row, std::string_view text, std::optional<std::uint32_t>& expert) noexcept {
   const std::size_t star = row.find('*');
   if (star == std::string_view::npos) return row == text;
@@ -60,7 +60,8 @@ bool matches_row(std::string_view row, std::string_view text, std::optional<std:
   return expert && text == row.substr(star + 1);
 }
 
-// Adds the tensors that a row is for: one, or the parts of a fused one that the model has as several. Returns false if the model has neither.
+// Adds the model's tensors for a row of the table: the tensor itself or, if the model has the parts of a fused tensor separately, all parts.
+// Returns false if the model has neither.
 bool add_targets(const TensorRow& row, std::uint32_t layer, std::optional<std::uint32_t> expert, const AdapterBase& base, std::vector<Target>& out) {
   const RoleRow& role = row_of(row.role);
   const auto index_of = [&](Role wanted) { return find_adapted(base, row_of(wanted).tensor_name(layer)); };
@@ -91,7 +92,8 @@ bool is_of_model(const TensorRow& row, const AdapterBase& base) noexcept {
   return (row.of != hub::Of::models_with_experts || has_experts) && (row.of != hub::Of::models_without_experts || !has_experts);
 }
 
-// Calls fn(row) for the rows of the model's matrices that a local name may mean: those of layers, or those of the model.
+// Calls fn(row) for the table's rows of matrices that a local name may mean: matrices of layers if the name has a layer's number, otherwise
+// matrices of the model.
 template <class Fn>
 void for_rows(const Table& table, const AdapterBase& base, const LocalName& local, Fn&& fn) {
   for (const hub::TensorRows rows : table.rows) {
@@ -117,8 +119,8 @@ std::vector<std::string_view> parameters_of(const Table& table, const AdapterBas
   return names;
 }
 
-// Returns which parameter of a module is adapted. PEFT's wrappers do not name it: if all parameters are adapted, the first that the module defines
-// is the innermost; if only some are, target_parameters says which.
+// Returns the parameter that a module's wrapper adapts. PEFT's wrappers do not name their parameters. The innermost wrapper belongs to the
+// first adapted parameter that the module defines. If not all parameters are adapted, target_parameters says which are.
 std::optional<std::string_view> choose_parameter(std::vector<std::string_view> names, const ModuleName& module) {
   if (module.wrappers < names.size()) {
     std::erase_if(names, [&](std::string_view name) {

@@ -1,4 +1,4 @@
-// Finds the model's tensors that a module of PEFT stands for, by the tables of the model's type.
+// Finds the tensors of the model that are made from the weights of a PEFT module, by the tables of the model's type.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@ namespace tessera::detail::adapters {
 struct Target {
   const hub::TensorRow* row = nullptr;  // says how the tensor's rows are arranged
   std::uint32_t tensor = 0;             // index into AdapterBase::tensors
-  // If the model has the parts of a fused matrix as tensors of their own: which rows of the arranged matrix are this tensor's.
+  // is_part: the model has the parts of a fused matrix as separate tensors. This tensor is the rows of the arranged matrix from first_row on.
   std::uint64_t first_row = 0;
   bool is_part = false;
   std::optional<std::uint32_t> expert = {};  // the expert's number, if the module is one expert of the tensor
 };
 
 struct Targets {
-  std::vector<Target> targets;  // several if the module's matrix is several tensors of the model
-  bool is_parameter = false;    // the module's tensor is a parameter without a module of its own: all experts in one
-  std::string full_name;        // of the module or the parameter, by which PEFT's patterns name it
+  std::vector<Target> targets;  // more than one if the model has the module's matrix as several tensors
+  bool is_parameter = false;    // the adapted weight is a parameter of the module, with the matrices of all experts
+  std::string full_name;        // name of the module or the parameter in PEFT's patterns
 };
 
-// A module of a file, and what the file says about which of its parameters is meant.
+// A module of a file, and the facts that tell which of its parameters is adapted.
 struct ModuleName {
   std::string_view name;
-  std::uint32_t depth = 0, wrappers = 1;       // of PeftModule, and how many the module has in all
+  std::uint32_t depth = 0, wrappers = 1;       // PeftModule::depth, and the number of wrappers of the module
   const std::vector<std::string>& parameters;  // PeftConfig::parameters
 };
 
-// Returns what a module stands for in models of a table. The error says why there is nothing (unsupported), or that the model has fewer layers
-// (corrupt_file).
+// Returns the model's tensors for a module, by a table. Errors: unsupported, the model has no tensor for the module (the message says why);
+// corrupt_file, the module's layer is beyond the model's layers.
 [[nodiscard]] Result<Targets> find_targets(const hub::Table& table, const AdapterBase& base, const ModuleName& module);
 
 }  // namespace tessera::detail::adapters

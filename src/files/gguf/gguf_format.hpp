@@ -1,5 +1,5 @@
-// Constants for the reader and the writer of GGUF: those of the format itself (ggml/docs/gguf.md), and tessera's limits for what the
-// specification leaves unlimited.
+// Constants for the reader and the writer of GGUF: constants of the format (ggml/docs/gguf.md), and tessera's limits for numbers that the
+// specification does not limit.
 #pragma once
 
 #include <bit>
@@ -20,8 +20,8 @@ inline constexpr std::uint32_t kGgufVersion = 3;
 inline constexpr std::uint64_t kDefaultAlignment = 32;
 inline constexpr std::string_view kAlignmentKey = "general.alignment";
 
-// Limits on the memory that a malicious file can make the reader allocate: as much as the header's bytes, and about 25 MB for
-// descriptions. Known models are far below them: the largest have about a hundred keys and ten thousand tensors.
+// Limits on the memory that a malicious file can make the reader allocate: the bytes of the header, and about 25 MB for descriptions. Known
+// models are far below these limits: the largest have about a hundred keys and ten thousand tensors.
 inline constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kMaxKeys = 1 << 16;
 inline constexpr std::uint64_t kMaxTensors = 1 << 18;

@@ -1,6 +1,6 @@
 // Parses the header twice with the same code. The first pass counts bytes, keys and tensors, reading through a small window that slides
 // over the file. Then all memory is allocated at its exact size, and the second pass parses the header in memory. All results come from
-// the second pass, so a file that changes between the two can only be refused.
+// the second pass, so a file that changes between the two passes is refused at worst.
 #include "files/gguf/gguf_parser.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kWindowBytes = std::size_t{128} << 10;  // large enough for the longest key
 constexpr std::size_t kReadBytes = std::size_t{64} << 20;        // bytes read at once; the stop token is checked after each read
-// The smallest entry: the length and the one letter of its key, its type, a value of one byte.
+// Bytes of the smallest entry: the length of its key (8), a key of one letter, its type (4), a value of one byte.
 constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
@@ -30,7 +30,7 @@ struct Extent {
 
 class Parser {
  public:
-  // `header` receives the results. It is nullptr in the first pass, which only counts.
+  // `header` receives the results; nullptr in the first pass, which only counts.
   Parser(ByteSource& source, HeaderBytes bytes, GgufHeader* header, const std::stop_token& stop)
       : source_(source), bytes_(bytes), header_(header), stop_(stop) {}
 
@@ -120,7 +120,7 @@ class Parser {
     return opening && (*opening)[0] == std::byte{'{'} && (*opening)[1] == std::byte{'"'};
   }
 
-  // Returns the error for a file that is not GGUF. Its message says which kind of file this seems to be.
+  // Returns the error for a file that is not GGUF. The message says which kind of file it seems to be.
   Error not_gguf(std::uint32_t magic) {
     switch (magic) {
       case 0x47475546: return big_endian();
@@ -139,7 +139,7 @@ class Parser {
     }
   }
 
-  // Reads a name (of a key or a tensor) of at most `most` bytes. `what` is how errors call it.
+  // Reads a name (of a key or a tensor) of at most `most` bytes. Errors call the name `what`.
   Result<std::string_view> name(std::uint64_t most, const char* what) {
     subject_.clear();
     const std::uint64_t start = at_;
@@ -199,7 +199,7 @@ class Parser {
     TESSERA_TRY(const GgufType value_type, type());
     GgufType element_type = value_type;
     std::uint64_t count = 1;
-    // Offset where GgufEntry::bytes will begin: behind the length of a string, behind the type and count of an array.
+    // Offset where GgufEntry::bytes will begin: after the length of a string, or after the type and count of an array.
     std::uint64_t first = at_;
     if (value_type == GgufType::string) {
       TESSERA_TRY_STATUS(skip_string());
@@ -282,8 +282,8 @@ class Parser {
   Extent extent_;
 };
 
-// Checks what needs the whole header: that no name occurs twice, the alignment, and that each tensor's data lie within the file and
-// overlap no other's. Makes tensors' offsets relative to the file.
+// Makes the checks that need the whole header: no name occurs twice, the alignment is valid, and each tensor's data lie within the file and
+// do not overlap another tensor's data. Makes tensors' offsets relative to the file.
 class Linker {
  public:
   Linker(ByteSource& source, GgufHeader& header, std::uint64_t file_bytes)

@@ -20,7 +20,7 @@ struct GgufHeader {
   std::uint64_t alignment = 0;
   std::uint64_t bytes = 0;                     // everything before the first tensor's data, padding included
   std::uint64_t blob_bytes = 0;                // everything up to the end of the last tensor's description
-  std::unique_ptr<std::byte[]> blob;           // a copy of the first blob_bytes bytes; the spans and string_views below point into it
+  std::unique_ptr<std::byte[]> blob;           // copy of the first blob_bytes bytes; `entries` and `tensors` point into it
   std::vector<GgufEntry> entries;              // in file order
   std::vector<GgufTensor> tensors;             // in file order
   std::vector<std::uint32_t> entries_by_key;   // indices into `entries`, sorted by key

@@ -16,7 +16,7 @@ namespace tessera::detail {
 
 namespace {
 
-// The key by which GGUF files give a setting. A key that begins with a dot follows the architecture's name: ".context_length" stands for
+// The key of a setting in GGUF files. A key that begins with a dot follows the architecture's name: ".context_length" stands for
 // "llama.context_length". Empty: GGUF files do not have the setting.
 struct KeyRow {
   Setting setting;

@@ -9,7 +9,7 @@
 
 namespace tessera::detail {
 
-// A view of a file's byte source and parsed header. Both must outlive the view.
+// A view of a file's byte source and parsed header. The source and the header must outlive the view.
 class GgufSettings final : public Settings {
  public:
   GgufSettings(const ByteSource& source, const GgufHeader& header);

@@ -169,8 +169,8 @@ struct GgufWriter::State {
     return out;
   }
 
-  // Writes one tensor's data: calls the user's callback `data`, counts the bytes that the callback gives, and passes them on to `sink`. If
-  // `sink` fails, returns its error even if `data` ignores it and returns success.
+  // Writes one tensor's data: calls the user's callback `data`, counts the bytes that the callback provides, and passes these bytes on to
+  // `sink`. If `sink` fails, returns the error of `sink`, even if `data` ignores that error and returns success.
   static Status write_data(const Tensor& tensor, const ByteSink& sink, const TensorData& data) {
     std::uint64_t written = 0;
     Status failed;

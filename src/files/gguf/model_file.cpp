@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint64_t kMaxParts = 65535;  // the file's count of parts (split.count) is a u16
 
-// A file's statement which part of a split model it is: part `part` (from 0) of `parts`. A file that is a whole model is {0, 1}.
+// The place of a file in a split model, as the file states it: part `part` (from 0) of `parts`. A file with a whole model is {0, 1}.
 struct Place {
   std::uint64_t part, parts;
 };

@@ -5,7 +5,7 @@
 namespace tessera::detail {
 namespace {
 
-// Words of an output's zero points.
+// Returns the number of words for the zero points of one output.
 std::uint64_t gemv_words(const LinearShape& shape) noexcept {
   const std::uint64_t multiple = shape.group >= 128 ? 1 : shape.group == 64 ? 2 : 4;
   const std::uint64_t words = (shape.inputs / shape.group - 1) / 8 + 1;

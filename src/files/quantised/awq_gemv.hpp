@@ -1,11 +1,11 @@
 // AWQ checkpoints in the GEMV layout (AutoAWQ, "version": "gemv"): integers of 4 bits, packed along the inputs in their order.
 //
 //   qweight  I32 [outputs, inputs / 8]: the lowest nibble first
-//   qzeros   I32 [outputs, words]: zero points, packed alike. `words`: groups / 8, rounded up to a multiple of 1 (groups of 128 inputs and
-//            more), 2 (of 64) or 4 (of 32)
+//   qzeros   I32 [outputs, words]: zero points, packed in the same way. `words`: groups / 8, rounded up to a multiple of 1 (groups of 128
+//            inputs and more), 2 (groups of 64) or 4 (groups of 32)
 //   scales   F16 [outputs, words * 8]
 //
-// weight = scale * (integer - zero). The form is that of the GEMM layout (awq_form()).
+// weight = scale * (integer - zero). Rows have the same form as in the GEMM layout (awq_form()).
 #pragma once
 
 #include "files/quantised/awq.hpp"
@@ -15,8 +15,8 @@ namespace tessera::detail {
 // Checks that all tensors have the bytes that the shape needs. decode_awq_gemv() needs a layer that was checked.
 [[nodiscard]] Status check_awq_gemv(const AwqLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in awq_form(). Exact, if the form has blocks; else the products are rounded once. Threads:
-// several at once, on different rows.
+// Decodes the rows of the outputs [first, first + rows) into `out`, in awq_form(). A block form is exact; in single numbers, each weight is
+// the product rounded once. Threads: several threads may decode different rows at once.
 [[nodiscard]] Status decode_awq_gemv(const AwqLayer& layer, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out) noexcept;
 
 }  // namespace tessera::detail

@@ -51,7 +51,7 @@ Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::u
       std::array<float, 16> scaled;  // the table times the block's scale
       for (std::size_t q = 0; q < scaled.size(); ++q)
         scaled[q] = load_scale(ScaleType::f32, layer.table.data(), q) * scale;
-      std::array<std::array<std::byte, 4>, 16> stored{};  // the same in the rows' form
+      std::array<std::array<std::byte, 4>, 16> stored{};  // `scaled` in the rows' form
       for (std::size_t q = 0; q < scaled.size(); ++q) {
         std::byte* number = stored[q].data();
         write_number(layer.form, scaled[q], number);

@@ -1,5 +1,5 @@
-// Weights of 4 bits that are numbers of a table (bitsandbytes NF4 and FP4), under a scale for each block of consecutive
-// weights. Blocks run through the whole matrix and may cross its rows.
+// Weights of 4 bits that are indices into a table (bitsandbytes NF4 and FP4), with a scale for each block of consecutive
+// weights. Blocks run through the whole matrix, so a block may contain the end of one row and the beginning of the next.
 //
 //   weight                  U8 [values / 2 rounded up, 1]: the high nibble first
 //   weight.quant_map        F32 [16]: the table
@@ -7,7 +7,8 @@
 //   weight.nested_absmax, weight.nested_quant_map   F32 [blocks / nested_block rounded up], F32 [256]
 //
 // weight = table[nibble] * absmax. Nested: absmax = nested_table[byte] * nested_absmax + nested_offset. No block form
-// of the library holds that. Each operation is rounded to F32, and the weight to the type that bitsandbytes decodes to.
+// of the library can represent these weights. Each operation is rounded to F32, and the weight to the type that
+// bitsandbytes decodes to.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
@@ -19,7 +20,7 @@ struct Codebook4Layer {
   std::uint64_t block = 64;          // weights that share a scale ("blocksize")
   std::uint64_t nested_block = 256;  // scales that share a scale ("nested_blocksize")
   float nested_offset = 0;           // "nested_offset"
-  DType form = DType::f32;           // of the rows: f32, f16 or bf16 ("dtype")
+  DType form = DType::f32;           // form of the rows: f32, f16 or bf16 ("dtype")
   std::span<const std::byte> weight, table, absmax;
   std::span<const std::byte> nested_absmax = {}, nested_table = {};  // both empty: absmax is F32
 };
@@ -27,8 +28,8 @@ struct Codebook4Layer {
 // Checks that the tensors have the bytes that the shape needs. decode_codebook4() needs a layer that was checked.
 [[nodiscard]] Status check_codebook4(const Codebook4Layer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in the layer's form. Threads: several at once, on
-// different rows.
+// Decodes the rows of the outputs [first, first + rows) into `out`, in the layer's form. Threads: several threads may
+// decode different rows at once.
 [[nodiscard]] Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::uint64_t rows,
                                       std::span<std::byte> out) noexcept;
 

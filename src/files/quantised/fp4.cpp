@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t kMxValues = 32, kMxBytes = 17;
 constexpr std::size_t kNvValues = 64, kNvBytes = 36, kNvScales = 4;
 
-// Turns `2 * half` values whose even ones are the low nibbles into ours: value i in the low half of byte i, value i +
-// half in the high half.
+// Reorders `2 * half` nibbles. In `from`, a byte has value 2 i in its low half and value 2 i + 1 in its high half. In `to`,
+// byte i has value i in its low half and value i + half in its high half.
 void reorder_nibbles(const std::byte* from, std::size_t half, std::byte* to) noexcept {
   const auto value = [&](std::size_t i) { return static_cast<unsigned>(from[i / 2]) >> i % 2 * 4 & 15u; };
   for (std::size_t i = 0; i < half; ++i) to[i] = static_cast<std::byte>(value(i) | value(i + half) << 4);
@@ -27,7 +27,7 @@ Status check_fp4(const Fp4Rows& rows, const char* name, std::size_t block, std::
   return check_bytes("the scales of the weights", rows.scales, size_product({rows.rows, rows.inputs / a_scale}));
 }
 
-// Checks that the rows of a range exist, and that `out` is as long as they are.
+// Checks that the rows of a range exist, and that `out` has the size of these rows.
 Status check_fp4_range(const Fp4Rows& rows, const RowRange& range, DType form, std::span<const std::byte> out) {
   const auto last = range.count == 0 ? std::optional<std::uint64_t>(0) : checked_multiply(range.count - 1, range.step);
   const auto end = last ? checked_add(range.first, *last) : std::nullopt;

@@ -1,11 +1,11 @@
-// Weights of 8-bit floats (FP8) under scales for the whole matrix, for each output, or for blocks: DeepSeek, Qwen's FP8
-// models, compressed-tensors "float-quantized" and ModelOpt.
+// Weights of 8-bit floats (FP8), with one scale for the whole matrix, for each output, or for each block: DeepSeek, Qwen's
+// FP8 models, compressed-tensors "float-quantized" and ModelOpt.
 //
 //   weight  F8_E4M3 or F8_E5M2 [outputs, inputs]
 //   scale   [outputs / block_outputs rounded up, inputs / block_inputs rounded up]
 //
-// weight = float * scale. No block form of the library holds that exactly. F32 rows are the products rounded once; BF16
-// rows are these rounded again, with a relative error of at most 2^-9.
+// weight = float * scale. No block form of the library can represent these weights exactly. F32 rows are the products
+// rounded once; BF16 rows are the F32 numbers rounded again, with a relative error of at most 2^-9.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
@@ -18,7 +18,7 @@ enum class Fp8ScaleType : std::uint8_t { f32, bf16, f16, e8m0 };  // e8m0: 2^(by
 struct Fp8Layer {
   std::uint64_t outputs, inputs;
   std::uint64_t block_outputs,
-      block_inputs;  // a scale's block. One scale: outputs, inputs; one for each output: 1, inputs
+      block_inputs;  // sizes of a scale's block. One scale for the matrix: outputs, inputs; one for each output: 1, inputs
   Fp8Type type = Fp8Type::e4m3;
   Fp8ScaleType scale_type = Fp8ScaleType::f32;
   std::span<const std::byte> weight, scales;
@@ -28,7 +28,7 @@ struct Fp8Layer {
 [[nodiscard]] Status check_fp8(const Fp8Layer& layer) noexcept;
 
 // Decodes the rows of the outputs [first, first + rows) into `out`. `form`: f32 or bf16. A weight that is NaN stays
-// NaN. Threads: several at once, on different rows.
+// NaN. Threads: several threads may decode different rows at once.
 [[nodiscard]] Status decode_fp8(const Fp8Layer& layer, DType form, std::uint64_t first, std::uint64_t rows,
                                 std::span<std::byte> out) noexcept;
 

@@ -1,12 +1,14 @@
 // GPTQ checkpoints (AutoGPTQ, GPTQModel): integers of 2, 3, 4 or 8 bits, packed along the inputs.
 //
-//   qweight  I32 [inputs * bits / 32, outputs]: word j of output r has the bits 32 j to 32 j + 31 of the stream of its
-//   integers qzeros   I32 [groups, outputs * bits / 32]: a group's zero points as a stream along the outputs scales F16
-//   [groups, outputs] g_idx    I32 [inputs]: the group of each input; with act-order not in ascending order
+//   qweight  I32 [inputs * bits / 32, outputs]: word j of output r has the bits 32 j to 32 j + 31 of the stream of the
+//            output's integers
+//   qzeros   I32 [groups, outputs * bits / 32]: a group's zero points as a stream along the outputs
+//   scales   F16 [groups, outputs]
+//   g_idx    I32 [inputs]: the group of each input; with act-order not in ascending order
 //
-// weight = scale * (integer - zero). The format version 1 stores zero - 1 (modulo 2^bits), version 2
-// ("checkpoint_format": "gptq_v2") zero. GPTQModel subtracts 1 from all integers of a word (2, 4 and 8 bits) at once, so that a
-// zero point of 0 borrows from the next one; what it writes is read in the same way (v1_words).
+// weight = scale * (integer - zero). Version 1 of the format stores zero - 1 (modulo 2^bits). Version 2 ("checkpoint_format":
+// "gptq_v2") stores zero. GPTQModel writes version 1 in another way (v1_words): for 2, 4 and 8 bits it subtracts 1 from all
+// integers of a word at once, so a zero point of 0 borrows from the next integer. These files are read accordingly.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
@@ -25,18 +27,17 @@ struct GptqLayer {
   std::span<const std::byte> g_idx = {};  // empty: input / group
 };
 
-// Returns the form of the layer's rows. `act_order`: g_idx is not input / group, so that inputs of a block have
-// different scales.
+// Returns the form of the layer's rows. `act_order`: the result of check_gptq(). true: g_idx is not input / group, so the inputs of a block
+// can have different scales.
 [[nodiscard]] DType gptq_form(const GptqLayer& layer, bool act_order) noexcept;
 
-// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether
-// g_idx differs from input / group. Errors: unsupported, bits; corrupt_file. The functions below need a layer that was
-// checked.
+// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether g_idx differs from
+// input / group. Errors: unsupported, another number of bits; corrupt_file. The functions below need a layer that was checked.
 [[nodiscard]] Result<bool> check_gptq(const GptqLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in gptq_form(). Exact, if the form has blocks; else the products are
-// rounded once. Errors: corrupt_file, the layer is `symmetric` and a zero point is not 2^(bits - 1). Threads: several at once, on different
-// rows.
+// Decodes the rows of the outputs [first, first + rows) into `out`, in gptq_form(). A block form is exact; in single numbers, each weight is
+// the product rounded once. Errors: corrupt_file, the layer is `symmetric` and a zero point is not 2^(bits - 1). Threads: several threads may
+// decode different rows at once.
 [[nodiscard]] Status decode_gptq(const GptqLayer& layer, bool act_order, std::uint64_t first, std::uint64_t rows,
                                  std::span<std::byte> out) noexcept;
 

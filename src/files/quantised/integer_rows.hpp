@@ -1,15 +1,14 @@
-// The common part of the integer formats of model hubs. Once their packing is undone, a weight is an integer times a
-// scale, which a group of consecutive inputs of an output shares. Such weights are written into our block formats where
-// these hold them exactly:
+// The common part of the integer formats of model hubs. When it is unpacked, a weight is an integer times a scale; a group of consecutive
+// inputs of an output shares the scale. The weights are written into our block formats if these represent them exactly:
 //
 //   integers -8 to 7       Q4_0
 //   integers -16 to 15     Q5_0: 4 bits with a zero point
 //   integers -128 to 127   Q8_0
-//   others                 single numbers of the scales' type
+//   other integers         single numbers of the scales' type
 //
-// Blocks have 32 values under an F16 scale, so groups must be whole blocks and scales must be F16 numbers. Otherwise
-// rows have single numbers too. These are the products of integers and scales, rounded once to the scales' type: the
-// numbers that the formats' own packages decode to, which multiply in that type. With scales of F32 they are F32.
+// A block has 32 values with one F16 scale, so groups must be whole blocks and scales must be F16 numbers. Otherwise rows have single
+// numbers too. A single number is the product of integer and scale, rounded once to the scales' type (F32 for F32 scales). The formats' own
+// packages compute the same numbers, because they multiply in that type.
 #pragma once
 
 #include <array>
@@ -55,13 +54,13 @@ enum class ScaleType : std::uint8_t { f16, bf16, f32 };
   return type == ScaleType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
-// Returns the form of single numbers of a type.
+// Returns the form of single numbers for scales of `type`.
 [[nodiscard]] constexpr DType number_form(ScaleType type) noexcept {
   return type == ScaleType::f16 ? DType::f16 : type == ScaleType::bf16 ? DType::bf16 : DType::f32;
 }
 [[nodiscard]] constexpr bool is_number_form(DType form) noexcept { return form == DType::f32 || form == DType::f16 || form == DType::bf16; }
 
-// Writes a weight as a number of the form f32, f16 or bf16, and moves `out` behind it.
+// Writes a weight as a number of the form f32, f16 or bf16, and advances `out` by the number's bytes.
 inline void write_number(DType form, float value, std::byte*& out) noexcept {
   if (form == DType::f32) {
     std::memcpy(out, &value, sizeof value);
@@ -72,15 +71,15 @@ inline void write_number(DType form, float value, std::byte*& out) noexcept {
   out += 2;
 }
 
-// Returns the smallest form that holds the integers [lowest, highest] times F16 numbers exactly; if there is none, the
-// form of single numbers. `whole`: groups are whole blocks, and scales are F16 numbers. `type`: the scales' type.
+// Returns the smallest form that represents products of the integers [lowest, highest] and F16 numbers exactly; if there is none, the form
+// of single numbers. `whole`: groups are whole blocks, and scales are F16 numbers. `type`: the scales' type.
 [[nodiscard]] constexpr DType integer_form(int lowest, int highest, bool whole, ScaleType type) noexcept {
   if (!whole || lowest < -128 || highest > 127) return number_form(type);
   if (lowest < -16 || highest > 15) return DType::q8_0;
   return lowest < -8 || highest > 7 ? DType::q5_0 : DType::q4_0;
 }
 
-// Returns whether groups are whole blocks, and rows too.
+// Returns whether groups and rows are whole blocks.
 [[nodiscard]] constexpr bool has_whole_blocks(const LinearShape& shape) noexcept {
   return shape.group % kIntegerBlock == 0 && shape.inputs % kIntegerBlock == 0;
 }
@@ -91,11 +90,11 @@ inline void write_number(DType form, float value, std::byte*& out) noexcept {
   return block ? inputs / block->values * block->bytes : 0;
 }
 
-// Writes 32 integers times a scale as a block of the form, or as 32 numbers. Returns false if an integer is beyond the form's range; what
-// was written is then without meaning. A block's scale is rounded to F16.
+// Writes 32 integers times a scale as a block of the form, or as 32 numbers. A block's scale is rounded to F16. Returns false if an integer
+// is beyond the form's range; then the content of `out` is undefined.
 [[nodiscard]] inline bool write_integers(DType form, const IntegerBlock& values, float scale, std::byte* out) noexcept {
   formats::detail::Quants<kIntegerBlock> q{};
-  // Makes q of the values plus `by`; returns whether all are from 0 to count - 1. `count`: a power of two.
+  // Sets q to the values plus `by`. Returns whether all results are from 0 to count - 1. Precondition: `count` is a power of two.
   const auto shift = [&](int by, unsigned count) {
     unsigned beyond = 0;
     for (std::size_t i = 0; i < kIntegerBlock; ++i) {
@@ -156,13 +155,13 @@ inline void unpack_stream(const std::byte* stream, unsigned bits, int minus, Int
   }
 }
 
-// Check what a format's tensors say of themselves. `what` names the tensor in the error.
+// Checks that a tensor has `wanted` bytes; nullopt: the size overflows, which is an error. `what` names the tensor in the error.
 [[nodiscard]] Status check_bytes(const char* what, std::span<const std::byte> bytes,
                                  std::optional<std::uint64_t> wanted);
-// Checks a range of rows, and that `out` is as long as they are.
+// Checks that the rows [first, first + rows) exist, and that `out` has the size of these rows in `form`.
 [[nodiscard]] Status check_rows(const LinearShape& shape, std::uint64_t first, std::uint64_t rows, DType form,
                                 std::span<const std::byte> out);
-// Returns the product, or nullopt if it overflows: for sizes given to check_bytes().
+// Returns the product, for check_bytes(); nullopt if it overflows.
 [[nodiscard]] std::optional<std::uint64_t> size_product(std::initializer_list<std::uint64_t> factors) noexcept;
 
 }  // namespace tessera::detail

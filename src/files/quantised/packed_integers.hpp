@@ -24,18 +24,17 @@ struct PackedIntegersLayer {
   std::span<const std::byte> g_idx = {};  // empty: input / group
 };
 
-// Returns the form of the layer's rows. BF16 scales count as F16 numbers, which nearly all are: see
-// decode_packed_integers(). F32 scales do not. `reordered`: check_packed_integers().
+// Returns the form of the layer's rows. BF16 scales count as F16 numbers, because nearly all of them are
+// (decode_packed_integers()). F32 scales do not count. `reordered`: the result of check_packed_integers().
 [[nodiscard]] DType packed_integers_form(const PackedIntegersLayer& layer, bool reordered) noexcept;
 
-// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether
-// g_idx differs from input / group. Errors: unsupported, bits; corrupt_file. decode_packed_integers() needs a layer
-// that was checked.
+// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether g_idx differs from
+// input / group. Errors: unsupported, another number of bits; corrupt_file. decode_packed_integers() needs a layer that was checked.
 [[nodiscard]] Result<bool> check_packed_integers(const PackedIntegersLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in packed_integers_form(). Single numbers are
-// products rounded once. Blocks are exact, with one exception: a BF16 scale below 2^-17 or above 65504 may lie between two F16 numbers, and is rounded. Adds to `rounded`
-// how many blocks have such a scale. Threads: several at once, on different rows.
+// Decodes the rows of the outputs [first, first + rows) into `out`, in packed_integers_form(). Single numbers are products rounded once.
+// Blocks are exact. Exception: a BF16 scale below 2^-17 or above 65504 that is not an F16 number is rounded to one. Adds the number of
+// blocks with a rounded scale to `rounded`. Threads: several threads may decode different rows at once.
 [[nodiscard]] Status decode_packed_integers(const PackedIntegersLayer& layer, bool reordered, std::uint64_t first,
                                             std::uint64_t rows, std::span<std::byte> out,
                                             std::uint64_t& rounded) noexcept;

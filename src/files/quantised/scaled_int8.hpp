@@ -4,7 +4,8 @@
 //   SCB     F32 [outputs]: the largest magnitude of an output's weights
 //
 // weight = integer * SCB / 127, computed as bitsandbytes does: (integer * SCB) times the float nearest to 1/127. The
-// scales are no F16 numbers, so no block form holds that exactly; rows become F32, each operation rounded once.
+// scales are not F16 numbers, so no block form represents these weights exactly. Rows become F32, each operation rounded
+// once.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
@@ -19,8 +20,8 @@ struct ScaledInt8Layer {
 // Checks that the tensors have the bytes that the shape needs. decode_scaled_int8() needs a layer that was checked.
 [[nodiscard]] Status check_scaled_int8(const ScaledInt8Layer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, as F32. Threads: several at once, on different
-// rows.
+// Decodes the rows of the outputs [first, first + rows) into `out`, as F32. Threads: several threads may decode
+// different rows at once.
 [[nodiscard]] Status decode_scaled_int8(const ScaledInt8Layer& layer, std::uint64_t first, std::uint64_t rows,
                                         std::span<std::byte> out) noexcept;
 

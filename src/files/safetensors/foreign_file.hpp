@@ -1,5 +1,5 @@
-// Recognises files that stand where a safetensors file or a JSON index should, and are something else: what a download
-// left behind, or another kind of model file.
+// Recognises files that have the name of a safetensors file or JSON index, but another content: the remains of a failed download, or
+// another kind of model file.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-// Returns the error that says what the file is and what to do; nullopt if it begins like no known kind of file. `wanted`: what the file
-// should be, with its article: "a safetensors file".
+// Returns an error that says what the file is and what to do; nullopt if the file does not begin like any known kind of file. `wanted`: the
+// expected kind of file, with its article: "a safetensors file".
 [[nodiscard]] std::optional<Error> foreign_file_error(ByteSource& source, const char* wanted);
 
 }  // namespace tessera::detail

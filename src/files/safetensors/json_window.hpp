@@ -1,4 +1,4 @@
-// The JSON text of a header or index, which a JsonPullReader reads from a stretch of a byte source through a small window.
+// The JSON text of a header or index: a range of a byte source, which a JsonPullReader reads through a small window.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@ namespace tessera::detail {
 
 class JsonWindow final : public JsonInput {
  public:
-  // Reads the bytes [begin, end) of the source through `window`, of at least one byte. `stop`: makes more() return cancelled.
+  // Reads the bytes [begin, end) of the source through `window`, which has at least one byte. A request to `stop` makes more() return
+  // cancelled.
   JsonWindow(ByteSource& source, std::span<char> window, std::uint64_t begin, std::uint64_t end, const std::stop_token& stop) noexcept
       : source_(source), window_(window), begin_(begin), next_(begin), end_(end), stop_(stop) {}
 
-  // Sets what errors say behind the offset: "tensor 'a'". Empty: nothing.
+  // Sets the text that errors have after the offset, such as "tensor 'a'". An empty text adds nothing.
   void set_subject(std::string_view subject) { subject_ = subject; }
 
   [[nodiscard]] Result<std::string_view> more() override;
@@ -28,8 +29,8 @@ class JsonWindow final : public JsonInput {
  private:
   ByteSource& source_;
   std::span<char> window_;
-  std::uint64_t begin_;  // offset in the source of the text
-  std::uint64_t next_;   // offset in the source of the bytes that more() returns next
+  std::uint64_t begin_;  // offset of the text in the source
+  std::uint64_t next_;   // offset in the source of the next bytes for more()
   std::uint64_t end_;
   const std::stop_token& stop_;
   std::string subject_;

@@ -1,5 +1,5 @@
-// One safetensors file (specification: github.com/huggingface/safetensors). Memory whose size the file states is taken only after
-// everything is checked. So all values of a file that was read are safe to use.
+// One safetensors file (specification: github.com/huggingface/safetensors). Memory whose size the file states is allocated only
+// after all checks. All values of a file that was read are safe to use.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class SafetensorsFile {
   [[nodiscard]] static Result<SafetensorsFile> read(std::shared_ptr<ByteSource> source,
                                                     const std::stop_token& stop = {}) noexcept;
 
-  [[nodiscard]] std::uint64_t header_bytes() const noexcept;  // bytes of the file in front of the data
+  [[nodiscard]] std::uint64_t header_bytes() const noexcept;  // bytes of the file before the data
   [[nodiscard]] std::uint64_t memory_bytes()
       const noexcept;  // bytes of memory that this object holds, without the source
   [[nodiscard]] std::span<const SafetensorsTensor> tensors() const noexcept;          // in the order of their data

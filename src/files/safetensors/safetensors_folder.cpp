@@ -20,12 +20,12 @@ namespace tessera::detail {
 struct SafetensorsFolder::State {
   struct Shard {
     std::shared_ptr<ByteSource> source;
-    SafetensorsHeader header;  // its `tensors` are moved to the list of all
+    SafetensorsHeader header;  // its `tensors` were moved to State::tensors
   };
   std::vector<Shard> parts;
   std::vector<SafetensorsTensor> tensors;
   std::vector<std::uint32_t> by_name;  // indices into `tensors`, sorted by name
-  std::deque<std::string> names;       // of tensors of modules; the others' names are in the headers
+  std::deque<std::string> names;       // names of modules' tensors; names of other tensors are in the headers
 
   [[nodiscard]] const SafetensorsTensor* find(std::string_view name) const noexcept;
 };
@@ -38,7 +38,7 @@ constexpr std::size_t kMaxFolderTensors = std::size_t{1} << 19;
 
 std::string_view name_of_tensor(const SafetensorsTensor& tensor) noexcept { return tensor.name; }
 
-// Checks that each tensor which the index names is in the file that the index says.
+// Checks that each tensor of the index is in the file that the index names for it.
 template <class State>
 class CheckEntries final : public IndexEntry {
  public:
@@ -66,7 +66,7 @@ class CheckEntries final : public IndexEntry {
   std::string place_;
 };
 
-// Returns the error for files that an index names and that are not there; nullopt if all are.
+// Checks that all files that the index names exist. Error: not_found, with the first missing file.
 Status check_present(const fs::path& folder, const SafetensorsParts& parts) {
   std::size_t missing = 0;
   const std::string* first = nullptr;

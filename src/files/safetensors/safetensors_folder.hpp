@@ -1,5 +1,5 @@
-// A folder of safetensors files, as model hubs publish models: one file, or several (shards) with an index that says
-// which of them has which tensor.
+// A folder of safetensors files, as model hubs publish models: one file, or several files (shards) with an index that says which file has
+// which tensor.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace tessera::detail {
 
-// The tensors of a model in safetensors files. A cheap, immutable handle: copies share the headers. The files stay
-// open. Threads: every function may be called from several at once.
+// The tensors of a model in safetensors files. A cheap, immutable handle: copies share the headers. The files stay open. Threads: any
+// function may be called from several threads at once.
 //
 //   auto folder = SafetensorsFolder::open("llama-3.2-1b");
 //   const SafetensorsTensor* norm = folder->find("model.norm.weight");
@@ -33,11 +33,11 @@ class SafetensorsFolder {
   };
 
   SafetensorsFolder() noexcept = default;  // an empty handle (docs/headers.md)
-  // Opens the model of a folder, or one .safetensors file by its own path, and checks the headers of all files. In a folder it takes the
-  // first of these that exists: model.safetensors; the files that model.safetensors.index.json names; the files of another index
-  // (*.safetensors.index.json); all parts of NAME-00001-of-0000N.safetensors; the only *.safetensors. Other files are not looked at.
-  // Errors, which say what to fetch or to run: not_found, a file of the model is missing; unsupported, the folder has files of another kind
-  // (PyTorch's, GGUF); corrupt_file; io; cancelled, by `stop`.
+  // Opens the model of a folder, or one .safetensors file by its own path, and checks the headers of all files. In a folder, opens the first
+  // of these that exists: model.safetensors; the files that model.safetensors.index.json names; the files of another index
+  // (*.safetensors.index.json); all parts of NAME-00001-of-0000N.safetensors; the only *.safetensors. Ignores all other files.
+  // Errors (the message says what to download or to run): not_found, a file of the model is missing; unsupported, the folder has files of
+  // another kind (PyTorch's, GGUF); corrupt_file; io; cancelled, by `stop`.
   [[nodiscard]] static Result<SafetensorsFolder> open(const std::filesystem::path& path, const std::stop_token& stop = {},
                                                       std::span<const Module> modules = {}) noexcept;
 
@@ -48,7 +48,7 @@ class SafetensorsFolder {
   [[nodiscard]] Status read(const SafetensorsTensor& tensor, std::uint64_t offset,
                             std::span<std::byte> out) const noexcept;
 
-  [[nodiscard]] std::uint32_t parts() const noexcept;  // how many files the tensors are in
+  [[nodiscard]] std::uint32_t parts() const noexcept;  // number of files that have the tensors
   [[nodiscard]] std::string file_name(
       std::uint32_t part) const;  // the file's path, for messages; empty if there is no such part
   [[nodiscard]] std::uint64_t memory_bytes()

@@ -1,8 +1,8 @@
-// Parses the header twice with the same code, as GGUF's is. The first pass counts; then all memory is allocated at its
-// exact size, and the second pass fills it. Both read through a small window. A file that changes between the two is
-// refused.
+// Parses the header twice with the same code, like the GGUF parser. The first pass counts; then all memory is allocated at
+// its exact size, and the second pass fills the memory. Both passes read through a small window. A file that changes
+// between the two passes is refused.
 //
-// The rules are those of the reference implementation (safetensors 0.8): data follow each other in some order, from the
+// The rules are the reference implementation's (safetensors 0.8): data follow each other in some order, from the
 // header's end to the file's end, without holes.
 #include "files/safetensors/safetensors_header.hpp"
 
@@ -24,9 +24,9 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::size_t kJsonWindow = std::size_t{64} << 10;
-constexpr std::size_t kLengthBytes = 8;  // of the number in front of the JSON text
+constexpr std::size_t kLengthBytes = 8;  // bytes of the number before the JSON text
 constexpr std::size_t kMaxNotes = std::size_t{1} << 16;
-constexpr std::size_t kMaxNoteBytes = std::size_t{16} << 20;  // of one text, which is held twice while it is read
+constexpr std::size_t kMaxNoteBytes = std::size_t{16} << 20;  // bytes of one text; two copies are in memory while it is read
 constexpr std::string_view kNotesKey = "__metadata__";
 
 struct SafetensorsExtent {
@@ -37,7 +37,7 @@ struct SafetensorsExtent {
 class SafetensorsParser {
  public:
   SafetensorsParser(const SafetensorsParser&) = delete;  // json_ points to input_
-  // `header` receives the results, and has room for `room`. It is nullptr in the first pass, which only counts.
+  // `header` receives the results, and has memory for `room`; nullptr in the first pass, which only counts.
   SafetensorsParser(ByteSource& source, std::span<char> window, std::uint64_t json_bytes, SafetensorsHeader* header,
                     const SafetensorsExtent& room, const std::stop_token& stop)
       : input_(source, window, kLengthBytes, kLengthBytes + json_bytes, stop), json_(input_), header_(header), room_(room) {}
@@ -65,7 +65,7 @@ class SafetensorsParser {
 
   Error changed() const { return json_.fail(ErrorCode::io, "the file changed while it was being read"); }
 
-  // Keeps a text in the header's memory. Returns an empty text in the first pass.
+  // Copies a text to the header's memory and returns the copy; in the first pass, returns an empty text.
   Result<std::string_view> keep(std::string_view text) {
     const std::size_t at = extent_.texts;
     extent_.texts += text.size();
@@ -169,7 +169,7 @@ class SafetensorsParser {
     return {};
   }
 
-  // Checks that the bytes between the offsets are those that type and shape need.
+  // Checks that the number of bytes between the offsets fits type and shape.
   Status check_size(const Fields& fields) const {
     std::optional<std::uint64_t> values = 1;
     for (std::size_t i = 0; i < *fields.n_dims && values; ++i) values = checked_multiply(*values, fields.dims[i]);
@@ -214,8 +214,8 @@ Error bad_data(const std::string& name, const SafetensorsTensor& tensor, std::st
   return {ErrorCode::corrupt_file, std::move(message), fmt::format("{}: tensor '{}'", name, printable(tensor.name))};
 }
 
-// Sorts the tensors by their data, checks that these lie one behind the other up to the file's end, and makes offsets
-// relative to the file.
+// Sorts the tensors by the offset of their data, checks that the data follow each other without gaps up to the file's end,
+// and makes offsets relative to the file.
 Status place_data(ByteSource& source, SafetensorsHeader& header, std::uint64_t file_bytes) {
   auto& tensors = header.tensors;
   std::sort(tensors.begin(), tensors.end(), [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
@@ -254,7 +254,7 @@ Status place_data(ByteSource& source, SafetensorsHeader& header, std::uint64_t f
   return {};
 }
 
-// Returns the bytes of the JSON text, which the file's first bytes state.
+// Returns the size of the JSON text in bytes, as the file's first bytes state it.
 Result<std::uint64_t> json_bytes_of(ByteSource& source, std::uint64_t file_bytes) {
   std::uint64_t length = 0;
   const bool has_length = file_bytes >= kLengthBytes;

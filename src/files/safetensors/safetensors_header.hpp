@@ -15,7 +15,7 @@
 namespace tessera::detail {
 
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;  // bytes; the reference implementation's limit
-inline constexpr std::size_t kMaxSafetensorsTensors = std::size_t{1} << 18;  // of one file
+inline constexpr std::size_t kMaxSafetensorsTensors = std::size_t{1} << 18;  // tensors of one file
 inline constexpr std::size_t kMaxSafetensorsName = 4096;                     // bytes of a tensor's name
 inline constexpr std::size_t kMaxSafetensorsDims = 16;
 
@@ -25,21 +25,21 @@ struct SafetensorsNote {
 };
 
 struct SafetensorsHeader {
-  std::uint64_t bytes = 0;                 // everything in front of the data: the length and the JSON text
+  std::uint64_t bytes = 0;                 // everything before the data: the length and the JSON text
   std::size_t text_bytes = 0, n_dims = 0;  // sizes of `texts` and `dims`
-  std::unique_ptr<char[]> texts;           // the string_views below point into it
-  std::unique_ptr<std::uint64_t[]> dims;   // and the spans into this
+  std::unique_ptr<char[]> texts;           // the string_views of `tensors` and `notes` point into it
+  std::unique_ptr<std::uint64_t[]> dims;   // the spans of `tensors` point into it
   std::vector<SafetensorsTensor> tensors;  // in the order of their data
   std::vector<SafetensorsNote> notes;      // in file order
 
-  // Bytes of memory behind the pointers and vectors.
+  // Returns the bytes of memory that the pointers and vectors own.
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
     return text_bytes + n_dims * sizeof(std::uint64_t) + tensors.capacity() * sizeof(SafetensorsTensor) +
            notes.capacity() * sizeof(SafetensorsNote);
   }
 };
 
-// Reads and checks a header, except that no name occurs twice. Errors: corrupt_file; unsupported; io; cancelled.
+// Reads and checks a header. The caller must check that no name occurs twice. Errors: corrupt_file; unsupported; io; cancelled.
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(ByteSource& source, const std::stop_token& stop);
 
 }  // namespace tessera::detail

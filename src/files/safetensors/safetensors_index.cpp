@@ -30,7 +30,7 @@ constexpr std::size_t kMaxFiles = 4096;
 constexpr std::size_t kMaxFileName = 255;
 constexpr std::size_t kMaxFolderEntries = std::size_t{1} << 16;
 
-// The names in a folder that tell which model is there, sorted.
+// The names of a folder's files that tell which model the folder has, by kind of file, sorted.
 struct FolderNames {
   std::vector<std::string> safetensors, indexes, pytorch, gguf;
 };
@@ -87,7 +87,7 @@ std::optional<NumberedName> numbered(std::string_view file) {
   return name;
 }
 
-// Completes a model of several files without an index from their numbers.
+// Finds the files of a model that has several files and no index, by the numbers in the files' names.
 Result<SafetensorsParts> numbered_parts(const std::string& folder, const std::vector<std::string>& files) {
   const auto first = numbered(files.front());
   bool alike = first && first->count > 0 && first->count <= kMaxFiles;
@@ -147,7 +147,7 @@ class CollectFiles final : public IndexEntry {
  public:
   CollectFiles(std::string place, std::vector<std::string>& files) : place_(std::move(place)), files_(files) {}
   Status operator()(std::string_view tensor, std::string_view file) override {
-    if (!files_.empty() && files_[last_] == file) return {};  // most entries name the file of the entry before
+    if (!files_.empty() && files_[last_] == file) return {};  // most entries name the same file as the entry before
     const auto at = std::lower_bound(files_.begin(), files_.end(), file);
     last_ = static_cast<std::size_t>(at - files_.begin());
     if (at != files_.end() && *at == file) return {};

@@ -1,4 +1,4 @@
-// The files of a folder of which a safetensors model consists.
+// Finds the files of a safetensors model in a folder.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace tessera::detail {
 
 struct SafetensorsParts {
   std::vector<std::string>
-      names;  // of the files, without the folder; sorted. An element's index is SafetensorsTensor::part
+      names;  // names of the files, without the folder; sorted. An element's index is SafetensorsTensor::part
   std::shared_ptr<ByteSource> index;  // the JSON file that lists the tensors of each file; nullptr if there is none
 };
 
 // Finds the model's files by the rules of SafetensorsFolder::open(). The files that an index names need not exist.
 [[nodiscard]] Result<SafetensorsParts> find_parts(const std::filesystem::path& folder, const std::stop_token& stop);
 
-// Calls `entry(tensor, file)` for each member of an index's weight_map, in its order; entry() returns a Status, which
-// ends the walk if it is an error. The texts are valid during the call.
+// The callback of walk_index(). `entry(tensor, file)` is called for each member of an index's weight_map, in the order of the index. An
+// error that it returns ends the walk. The texts are valid during the call.
 class IndexEntry {
  public:
   virtual ~IndexEntry() = default;
@@ -31,7 +31,7 @@ class IndexEntry {
 };
 [[nodiscard]] Status walk_index(ByteSource& index, IndexEntry& entry, const std::stop_token& stop);
 
-// Opens a file of the model. Errors as open_file(), but a symbolic link that leads nowhere is not_found, and says so.
+// Opens a file of the model. Errors: those of open_file(); not_found for a symbolic link without a target, with a message that says so.
 [[nodiscard]] Result<std::shared_ptr<ByteSource>> open_part(const std::filesystem::path& path);
 
 }  // namespace tessera::detail

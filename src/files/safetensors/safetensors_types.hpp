@@ -1,4 +1,4 @@
-// The value types of safetensors files, and what a file's header says of a tensor.
+// The value types of safetensors files, and the description of a tensor in a file's header.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// The names and sizes are those of the reference implementation (safetensors 0.8, enum Dtype).
+// Names and sizes are the reference implementation's (safetensors 0.8, enum Dtype).
 enum class SafetensorsType : std::uint8_t {
   boolean,
   f4,
@@ -39,7 +39,7 @@ enum class SafetensorsType : std::uint8_t {
 [[nodiscard]] std::uint32_t bits_of(SafetensorsType type) noexcept;  // bits of one value: 4 to 64; 0 for no type
 [[nodiscard]] std::optional<SafetensorsType> safetensors_type(std::string_view name) noexcept;
 
-// A tensor as its file's header describes it. Name and dims live as long as the file or folder that gave the tensor.
+// A tensor as its file's header describes it. The memory of `name` and `dims` belongs to the SafetensorsFile or SafetensorsFolder.
 struct SafetensorsTensor {
   std::string_view name;
   SafetensorsType type;

@@ -1,5 +1,5 @@
-// The grids in which the IQ1, IQ2 and IQ3 formats look up their values, expanded from codebooks.inc to a byte a value, and helpers for
-// their entries: signs, and the offset of 128 that opened blocks have.
+// The grids in which the IQ1, IQ2 and IQ3 formats look up their values, expanded from codebooks.inc to one byte per value. Also helpers for
+// the grids' entries: signs, and the offset of 128 that values of opened blocks have.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ extern const std::array<std::uint32_t, 512> kGridIq3s;
 // Entry s expands eight sign bits to eight bytes: byte i is 255 if bit i of s is set, else 0.
 extern const std::array<std::uint64_t, 256> kSignMasks;
 
-// Returns the signs of eight values as bits. Seven of them are stored; the eighth makes the number of set bits even.
+// Returns the signs of eight values as bits. `seven` has the seven bits that are stored; the eighth makes the number of set bits even.
 [[nodiscard]] constexpr unsigned even_signs(unsigned seven) noexcept {
   return seven | (static_cast<unsigned>(std::popcount(seven)) & 1u) << 7;
 }
@@ -33,7 +33,7 @@ extern const std::array<std::uint64_t, 256> kSignMasks;
   return ((values ^ mask) + (mask & 0x0101010101010101u)) ^ 0x8080808080808080u;  // no byte carries into the next, since no value is 0
 }
 
-// Returns two entries of four values as one of eight.
+// Joins two entries of four values to an entry of eight values.
 [[nodiscard]] constexpr std::uint64_t both(std::uint32_t low, std::uint32_t high) noexcept {
   return low | std::uint64_t{high} << 32;
 }

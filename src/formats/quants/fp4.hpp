@@ -1,12 +1,12 @@
-// Formats of 4-bit floats (E2M1) under scales that are powers of two or 8-bit floats.
+// Formats of 4-bit floats (E2M1), whose scales are powers of two (MXFP4) or 8-bit floats (NVFP4).
 //
 // MXFP4: 32 values (ggml's block_mxfp4; OCP Microscaling Formats 1.0).
 //   byte 0   e, E8M0
 //   byte 1   q[16]: value i in the low half of byte i, value i + 16 in the high half
 // Decoding: value = 2^(e - 128) * table[q], exact. The table has twice the values of E2M1: 0, 1, 2, 3, 4, 6, 8, 12 and the same negated. As
-// in ggml, e = 255 gives 2^127; products beyond the range of f32 are infinite.
+// in ggml, e = 255 means 2^127; products beyond the range of f32 are infinite.
 // Encoding (ggml's quantize_row_mxfp4_ref): e is chosen so that the largest value divided by 2^(e - 128) is at least 8 and below 16. Each
-// value becomes the nearest one of the table; of two that are equally near, the smaller. NaN counts as 0.
+// value becomes the nearest value of the table; if two are equally near, the smaller of them. NaN counts as 0.
 //
 // NVFP4: 64 values in four sub-blocks of 16 (ggml's block_nvfp4).
 //   byte 0   scale[4], UE4M3: four bits of exponent, three of fraction. 127 counts as zero; else bit 7 is ignored

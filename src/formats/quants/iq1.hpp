@@ -1,6 +1,6 @@
-// IQ1_S and IQ1_M: 256 values (ggml's block_iq1_s and block_iq1_m), in 32 groups of eight values that follow each other. A group's values
-// are a point of a grid: one of 2048 entries of a table, with the numbers -1, 0 and 1. The block stores the entry's index. All eight values
-// of a group are moved up or down by an eighth. Scales have three bits.
+// IQ1_S and IQ1_M: 256 values (ggml's block_iq1_s and block_iq1_m), in 32 groups of eight consecutive values. A group's values are a point
+// of a grid: one of 2048 entries of a table, with the numbers -1, 0 and 1. The block stores the entry's index. All eight values of a group
+// are moved up or down by an eighth. Scales have three bits.
 //
 // IQ1_S  byte 0    d, f16
 //        byte 2    grid[32], the low eight bits of each group's index
@@ -11,8 +11,8 @@
 //                  values are moved down
 //        byte 48   four u16: the low twelve bits are four scales of 16 values each, at bits 0, 3, 6, 9; the high four bits are a quarter of
 //                  d (f16), its lowest four bits in the first u16
-// Decoding: value = (d / 8 * (2 scale + 1)) * (8 point + 1); moved down, (8 point - 1). Exact in f32 (11, 4 and 4
-// significant bits).
+// Decoding: value = (d / 8 * (2 scale + 1)) * (8 point + 1); if the values are moved down, with (8 point - 1). Exact in f32,
+// since the factors have 11, 4 and 4 significant bits.
 #pragma once
 
 #include "formats/open_blocks.hpp"

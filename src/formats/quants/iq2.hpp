@@ -1,5 +1,5 @@
-// IQ2_XXS, IQ2_XS and IQ2_S: 256 values (ggml's block_iq2_xxs, block_iq2_xs, block_iq2_s), in 32 groups of eight values that follow each
-// other. The magnitudes of a group's values are a point of a grid: one entry of a table of 256, 512 or 1024 entries. The block stores the
+// IQ2_XXS, IQ2_XS and IQ2_S: 256 values (ggml's block_iq2_xxs, block_iq2_xs, block_iq2_s), in 32 groups of eight consecutive values.
+// The magnitudes of a group's values are a point of a grid: one entry of a table of 256, 512 or 1024 entries. The block stores the
 // entry's index. Signs are stored separately. Scales have four bits.
 //
 // IQ2_XXS  byte 0    d, f16

@@ -1,4 +1,4 @@
-// IQ3_XXS and IQ3_S: 256 values (ggml's block_iq3_xxs and block_iq3_s), in 64 groups of four values that follow each other. The magnitudes
+// IQ3_XXS and IQ3_S: 256 values (ggml's block_iq3_xxs and block_iq3_s), in 64 groups of four consecutive values. The magnitudes
 // of a group's values are a point of a grid: one entry of a table of 256 or 512 entries. The block stores the entry's index. Signs are
 // stored separately. Each 32 values have a scale of four bits.
 //

@@ -1,4 +1,4 @@
-// IQ4_NL: 32 values of 4 bits under one scale. The 4 bits stand for one of 16 integers at unequal distances (ggml's block_iq4_nl).
+// IQ4_NL: 32 values of 4 bits with one scale. The 4 bits stand for one of 16 integers at unequal distances (ggml's block_iq4_nl).
 //   byte 0   d, f16
 //   byte 2   q[16]: value i in the low half of byte i, value i + 16 in the high half
 // Decoding: value = d * table[q], where the table's integers are from -127 to 113 (kNonLinear in open_blocks.hpp). The factors have 11 and

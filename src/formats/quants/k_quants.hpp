@@ -1,8 +1,8 @@
-// Shared by the K-quants, whose superblocks of 256 values have sub-blocks with integer scales, all multiplied by one f16 scale. Also the
-// search for the best scales. The scale by which a sub-block's range is just covered is far from the best choice. So an encoder tries a
-// number of scales around it: it rounds the values to integers by each, and computes the scale and minimum that fit these integers with the
-// least weighted squared error (the idea of ggml's make_qkx2_quants and make_qx_quants). Then the scales are rounded to integers, and the
-// integers above and below each are tried too, with the values that they decode to. Decoders do not depend on the search.
+// Code that the K-quants share, and their search for the best scales. A superblock of 256 values has sub-blocks with integer scales, which
+// are all multiplied by one f16 scale. The scale that just covers a sub-block's range is far from the best choice. So an encoder tries
+// several scales around it. With each scale it rounds the values to integers, and computes the scale and minimum that fit these integers
+// with the least weighted squared error (the idea of ggml's make_qkx2_quants and make_qx_quants). Then it rounds the scales to integers,
+// and also tries the integers above and below each, with the values that they decode to. Decoders do not depend on the search.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ inline constexpr std::size_t kSuperblock = 256;
 // Returns the value limited to +-2^30, so that no sum in the search overflows. No K-quant can hold larger values. NaN becomes 0.
 [[nodiscard]] constexpr float searchable(float value) noexcept { return finite(value, 0x1p30f); }
 
-// Returns the scale d of a superblock as f16 holds it: the nearest f16 whose magnitude is not smaller. Because d is not rounded down, the
-// largest integer scale does not leave its range. This matters in superblocks of small weights, where d is a denormal f16 with few bits: in
+// Returns the scale d of a superblock, rounded to the nearest f16 whose magnitude is not smaller. Because d is not rounded down, the
+// largest integer scale stays in its range. This matters in superblocks of small weights, where d is a denormal f16 with few bits: in
 // Q6_K d is 1/128 of the largest sub-block's scale.
 [[nodiscard]] constexpr float superblock_scale(float value) noexcept {
   const float limited = half_range(value);
@@ -30,13 +30,13 @@ inline constexpr std::size_t kSuperblock = 256;
   return f16_to_f32(static_cast<std::uint16_t>(half + (smaller ? 1 : 0)));
 }
 
-// Returns the nearest of 0..levels.
+// Returns the integer of 0..levels that is nearest to `value`.
 [[nodiscard]] constexpr float nearest_level(float value, float levels) noexcept {
   return static_cast<float>(static_cast<std::int32_t>(limit(value, levels) + 0.5f));
 }
 
-// Returns the sum of N numbers. One half of the numbers is added to the other half, and so on: compilers vectorise this order without
-// having to reorder additions.
+// Returns the sum of N numbers: adds one half of the numbers to the other half, then again until one number is left. Compilers vectorise
+// this order without reordering additions.
 template <std::size_t N>
 [[nodiscard]] inline float sum(const float (&terms)[N]) noexcept {
   if constexpr (N == 4) {
@@ -67,7 +67,7 @@ inline void weigh_by_importance(const float (&x)[N], float (&weight)[N], const f
 // these 12 bytes, for j from 0 to 3:
 //   byte j      scale j in the low six bits; the high two bits of scale j + 4 above them
 //   byte 4 + j  minimum j in the low six bits; the high two bits of minimum j + 4 above them
-//   byte 8 + j  the low four bits of scale j + 4, then those of minimum j + 4
+//   byte 8 + j  the low four bits of scale j + 4, then the low four bits of minimum j + 4
 struct MinScales {
   float d = 0, dmin = 0;
   std::uint8_t scale[8] = {}, min[8] = {};
@@ -104,13 +104,13 @@ struct Line {
 template <std::size_t N>
 [[nodiscard]] inline Line fit_line(const float (&x)[N], const float (&weight)[N], float levels) noexcept {
   const Range range = range_of(x);
-  const float low = std::min(range.min, 0.0f), high = range.max;  // the minimum that is subtracted is never negative
+  const float low = std::min(range.min, 0.0f), high = range.max;  // so the minimum that is subtracted is never negative
   float wx[N];
   for (std::size_t i = 0; i < N; ++i) wx[i] = weight[i] * x[i];
   if (!(high > low)) return {0, -low};
   const double sum_w = sum(weight), sum_x = sum(wx);
   Line best{(high - low) / levels, -low};
-  double best_gain = -1;  // how much of sum(weight * x * x) a line explains; at its optimum that is never negative
+  double best_gain = -1;  // how much a line reduces sum(weight * x * x); the best line's gain is never negative
   for (int step = -18; step <= 18; ++step) {
     const float inverse = (levels + 0.05f * static_cast<float>(step)) / (high - low);
     float wl[N], wll[N], wlx[N];
@@ -138,7 +138,7 @@ template <std::size_t N>
   return best;
 }
 
-// Returns the weighted squared error of a sub-block that is encoded with this scale and minimum, each value at its nearest level.
+// Returns the weighted squared error of a sub-block that is encoded with this scale and minimum, each value by its nearest level.
 template <std::size_t N>
 [[nodiscard]] inline float line_error(const float (&x)[N], const float (&weight)[N], Line line,
                                       float levels) noexcept {

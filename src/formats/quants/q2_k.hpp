@@ -4,8 +4,8 @@
 //   byte 80   d, f16
 //   byte 82   dmin, f16
 // Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32, and only the difference is rounded.
-// Encoding: the search of k_quants.hpp. Without importance a value's weight is |x| plus a quarter of the sub-block's root mean square. This
-// gives less squared error than ggml's |x|, also for the large values. NaN counts as 0, and values out of range saturate.
+// Encoding: the search of k_quants.hpp. Without importance a value's weight is |x| plus a quarter of the sub-block's root mean square. The
+// squared error is smaller than with ggml's |x|, also for the large values. NaN counts as 0, and values out of range saturate.
 #pragma once
 
 #include <cmath>

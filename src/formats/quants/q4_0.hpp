@@ -1,8 +1,7 @@
-// Q4_0: 32 values as 4-bit numbers from -8 to 7 under one scale (ggml's block_q4_0).
+// Q4_0: 32 values as 4-bit numbers from -8 to 7 with one scale (ggml's block_q4_0).
 //   byte 0   d, f16
 //   byte 2   q[16]: value i in the low half of byte i, value i + 16 in the high half, each plus 8
-// Decoding: value = d * (q - 8). The factors have 11 and 4 significant bits, so the product is exact in f32, and no compiler flag changes
-// it.
+// Decoding: value = d * (q - 8). The factors have 11 and 4 significant bits, so the product is exact in f32, with any compiler flags.
 // Encoding (ggml's quantize_row_q4_0_ref): d = m / -8, where m is the first value of the largest magnitude, so that m itself becomes -8.
 // q = floor(x * (1 / d) + 8.5), at most 15, where d is not rounded to f16 yet. NaN counts as 0, and values beyond 8 * 65504 saturate.
 #pragma once

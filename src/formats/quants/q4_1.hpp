@@ -1,4 +1,4 @@
-// Q4_1: 32 values as 4-bit numbers from 0 to 15 over a minimum (ggml's block_q4_1).
+// Q4_1: 32 values as 4-bit numbers from 0 to 15, with a scale and a minimum (ggml's block_q4_1).
 //   byte 0   d, f16
 //   byte 2   m, f16
 //   byte 4   q[16]: value i in the low half of byte i, value i + 16 in the high half

@@ -1,9 +1,8 @@
-// Q5_0: 32 values as 5-bit numbers from -16 to 15 under one scale (ggml's block_q5_0).
+// Q5_0: 32 values as 5-bit numbers from -16 to 15 with one scale (ggml's block_q5_0).
 //   byte 0   d, f16
 //   byte 2   h, 32 bits: bit i is the fifth bit of value i
 //   byte 6   q[16]: the low four bits of value i in the low half of byte i, of value i + 16 in the high half
-// Decoding: value = d * (q - 16). The factors have 11 and 5 significant bits, so the product is exact in f32, and no compiler flag changes
-// it.
+// Decoding: value = d * (q - 16). The factors have 11 and 5 significant bits, so the product is exact in f32, with any compiler flags.
 // Encoding (ggml's quantize_row_q5_0_ref): d = m / -16, where m is the first value of the largest magnitude. q = floor(x * (1 / d) + 16.5),
 // at most 31, where d is not rounded to f16 yet. NaN counts as 0, and values beyond 16 * 65504 saturate.
 #pragma once

@@ -1,4 +1,4 @@
-// Q5_1: 32 values as 5-bit numbers from 0 to 31 over a minimum (ggml's block_q5_1).
+// Q5_1: 32 values as 5-bit numbers from 0 to 31, with a scale and a minimum (ggml's block_q5_1).
 //   byte 0   d, f16
 //   byte 2   m, f16
 //   byte 4   h, 32 bits: bit i is the fifth bit of value i

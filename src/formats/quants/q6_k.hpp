@@ -1,8 +1,8 @@
 // Q6_K: 256 values in sixteen sub-blocks of 16. Values are 6-bit numbers from -32 to 31; each sub-block has an 8-bit scale (ggml's
-// block_q6_K). Value 32 g + i of half 0 or 1 (128 values each), g from 0 to 3 and i from 0 to 31, lies in
+// block_q6_K). The block has two halves of 128 values. Value 32 g + i of a half (half = 0 or 1, g = 0 to 3, i = 0 to 31) lies in
 //   byte 64 half + i + 32 (g mod 2)   low four bits of q + 32: the low half for g < 2, else the high half
 //   byte 128 + 32 half + i            high two bits of q + 32, at bit 2 g
-// and after both
+// and after both halves
 //   byte 192  scale[16], i8
 //   byte 208  d, f16
 // Decoding: value = (d * scale) * q. The factors have 11, 7 and 5 significant bits (-128 and -32 are powers of two), so the products are
@@ -45,7 +45,7 @@ struct Q6_K {
     unpack(block, q);
     float scale[16];
     for (std::size_t j = 0; j < 16; ++j) scale[j] = d * static_cast<float>(static_cast<std::int8_t>(block[192 + j]));
-    for (std::size_t j = 0; j < 16; j += 2) {  // two sub-blocks a turn: g++ vectorises a single inner loop across j, which is twice as slow
+    for (std::size_t j = 0; j < 16; j += 2) {  // two sub-blocks per iteration: with one, g++ vectorises across j, which is twice as slow
       for (std::size_t i = 0; i < 16; ++i) values[16 * j + i] = scale[j] * static_cast<float>(q[16 * j + i] - 32);
       for (std::size_t i = 16; i < 32; ++i) values[16 * j + i] = scale[j + 1] * static_cast<float>(q[16 * j + i] - 32);
     }
@@ -58,7 +58,7 @@ struct Q6_K {
       for (std::size_t i = 0; i < 16; ++i) weight[j][i] = importance != nullptr ? importance[16 * j + i] : x[j][i] * x[j][i];
       scale[j] = fit_scale(x[j], weight[j]);
     }
-    // The scale of largest size becomes -128, the one integer without a positive counterpart.
+    // The scale of largest magnitude becomes -128, the only integer without a positive counterpart.
     const float top = detail::largest(scale);
     const float d = detail::superblock_scale(top / -128.0f);
     const float inverse_d = detail::reciprocal(d);
@@ -83,7 +83,7 @@ struct Q6_K {
   }
 
  private:
-  // Returns the nearest of -32..31.
+  // Returns the integer of -32..31 that is nearest to `value`.
   [[nodiscard]] static float level(float value) noexcept { return detail::nearest_level(value + 32.0f, 63.0f) - 32.0f; }
 
   // Returns a sub-block's scale, of either sign, with the least weighted squared error among those that the search tries.
@@ -102,7 +102,7 @@ struct Q6_K {
       }
       const float sum_ll = detail::sum(wll), sum_lx = detail::sum(wlx);
       if (!(sum_ll > 0)) continue;
-      const float gain = sum_lx / sum_ll * sum_lx;  // how much of sum(weight * x * x) this grid explains
+      const float gain = sum_lx / sum_ll * sum_lx;  // how much this scale reduces sum(weight * x * x)
       if (!(gain > best_gain)) continue;
       best_gain = gain;
       best = sum_lx / sum_ll;

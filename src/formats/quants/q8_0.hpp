@@ -1,4 +1,4 @@
-// Q8_0: 32 values as signed bytes under one scale (ggml's block_q8_0).
+// Q8_0: 32 values as signed bytes with one scale (ggml's block_q8_0).
 //   byte 0   d, f16
 //   byte 2   q[32], i8
 // Decoding: value = d * q. The factors have 11 and 8 significant bits, so the product is exact in f32, and no compiler flag changes it.

@@ -1,4 +1,4 @@
-// TQ1_0 and TQ2_0: 256 values of -1, 0 and 1 under one scale (ggml's block_tq1_0 and block_tq2_0).
+// TQ1_0 and TQ2_0: 256 values of -1, 0 and 1 with one scale (ggml's block_tq1_0 and block_tq2_0).
 //
 //
 // TQ1_0  byte 0    48 bytes of five values each. A byte is a fraction in base three, and value p of the byte is digit p:

@@ -1,4 +1,4 @@
-// How a folder says that inputs of matrices are rounded: the options, and the scales that stand beside the weights.
+// Reads how inputs of matrices are rounded: from options in config.json, and from tensors with scales beside the weights.
 #include <cmath>
 #include <cstring>
 
@@ -28,7 +28,7 @@ WeightKind kind_of(const Json* weights) noexcept {
   return integer_in(weights, "num_bits", 8) == 4 ? WeightKind::fp4 : WeightKind::fp8;
 }
 
-// Reads the only number of a tensor.
+// Reads a tensor that has a single number.
 Result<float> number_of(const SafetensorsFolder& folder, const Found& found) {
   TESSERA_TRY(const Bytes bytes, bytes_of(folder, found));
   if (found.tensor->type == SafetensorsType::i8 && bytes.size() == 1) return static_cast<float>(static_cast<std::int8_t>(bytes[0]));
@@ -77,7 +77,7 @@ Result<InputRounding> Quantisation::input_rounding(const SafetensorsFolder& fold
     if (own.of != kind_of(weight.type)) continue;
     TESSERA_TRY(const Naming naming, own.layers.naming(module));
     if (naming == Naming::not_at_all || naming < best) continue;
-    // If several entries name a layer itself, the first counts, as in compressed-tensors. Classes say nothing more.
+    // If several entries name the layer itself, the first entry counts, as in compressed-tensors. Entries that name its class must agree.
     if (naming == best && naming == Naming::by_name) continue;
     if (naming == best && !scheme->rounds_as(own)) {
       return error_at(ErrorCode::unsupported, "config.json: quantization_config.config_groups",
@@ -95,7 +95,7 @@ Result<InputRounding> Quantisation::input_rounding(const SafetensorsFolder& fold
   if (!scheme->is_static || scheme->to == RoundedInputs::none) return rounding;
   const std::string_view stem = module;
   Found scale = look_up(folder, stem, ".input_scale");
-  if (!scale) scale = look_up(folder, stem, ".activation_scale");  // as transformers and Mistral name it
+  if (!scale) scale = look_up(folder, stem, ".activation_scale");  // transformers' and Mistral's name
   const Found zero = look_up(folder, stem, ".input_zero_point");
   if (!scale) {
     return error_at(ErrorCode::corrupt_file, folder.file_name(weight.part), "tensor {}.input_scale (or activation_scale) is missing: config.json says that inputs are rounded with it",

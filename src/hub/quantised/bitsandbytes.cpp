@@ -1,4 +1,4 @@
-// bitsandbytes in 4 bits (NF4, FP4), and in 8 bits (LLM.int8()).
+// Reads matrices of bitsandbytes: 4 bits (NF4, FP4) and 8 bits (LLM.int8()).
 #include "core/error.hpp"
 #include "files/quantised/codebook4.hpp"
 #include "files/quantised/scaled_int8.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMostRows = std::int64_t{1} << 31;
 
-// Returns the number type that bitsandbytes decodes to, which rounds the weights.
+// Returns the number type to which bitsandbytes decodes. (Weights are rounded to this type.)
 DType form_of(std::string_view dtype) noexcept {
   if (dtype.ends_with("bfloat16")) return DType::bf16;
   return dtype.ends_with("float16") ? DType::f16 : DType::f32;
@@ -29,7 +29,7 @@ Status read_bitsandbytes_options(const Json& config, QuantisationOptions&) {
   return {};
 }
 
-// A JSON text in a tensor describes the matrix.
+// Makes a matrix of NF4 or FP4. One of its tensors has a JSON text that describes the matrix.
 MadeMatrix codebook4_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions&) {
   const Found weight = look_up(folder, stem, ".weight"), table = look_up(folder, stem, ".weight.quant_map"),
               absmax = look_up(folder, stem, ".weight.absmax"), nested = look_up(folder, stem, ".weight.nested_absmax"),
@@ -70,7 +70,7 @@ MadeMatrix scaled_int8_matrix(const SafetensorsFolder& folder, std::string_view 
   if (!scales || scales.tensor->type != SafetensorsType::f32 || weight.tensor->dims.size() != 2 || weight.tensor->bytes == 0) {
     return wrong_tensor(ErrorCode::corrupt_file, folder, weight, "SCB, of F32, belongs to a matrix of bitsandbytes in 8 bits");
   }
-  if (format) {  // U8: 0 for rows, others for the layouts of GPUs' products
+  if (format) {  // U8: 0 means rows; other numbers are layouts for matrix products on GPUs
     TESSERA_TRY(const Bytes layout, bytes_of(folder, format));
     if (layout.size() != 1 || layout[0] != std::byte{0}) return wrong_tensor(ErrorCode::unsupported, folder, format, "weights in a GPU's layout are not read; save the model in rows");
   }

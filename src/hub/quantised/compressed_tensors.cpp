@@ -1,4 +1,5 @@
-// compressed-tensors (llm-compressor). Its config_groups are options of layers by patterns of names; the tensors of a layer say the same.
+// Reads options of compressed-tensors (llm-compressor). config_groups has options for layers, by patterns of layers' names. Most options also
+// follow from a layer's tensors.
 #include <algorithm>
 #include <array>
 
@@ -25,7 +26,7 @@ Status check_format(const Json& object) {
 Status read_compressed_options(const Json& config, QuantisationOptions& options) {
   if (text_in(&config, "format").empty()) return not_read("format", "");
   TESSERA_TRY_STATUS(check_format(config));
-  // Rotations between layers, and weights with holes, would have to be computed.
+  // Rotations between layers and sparse weights are not implemented.
   if (const Json* rotations = find_in(find_in(&config, "transform_config"), "config_groups"); rotations != nullptr && rotations->members() != nullptr && !rotations->members()->empty()) {
     return not_read("transform_config", "rotations");
   }
@@ -40,7 +41,7 @@ Status read_compressed_options(const Json& config, QuantisationOptions& options)
     const Json* weights = find_in(&group, "weights");
     if (weights == nullptr) continue;
     ActivationScheme scheme = read_activations(group);
-    // Targets that are not understood are an error only if inputs are to be rounded: weights say themselves how they are packed.
+    // Unknown targets are an error only if inputs are rounded, because a layer's tensors say how its weights are packed.
     auto layers = LayerPatterns::read(find_in(&group, "targets"));
     if (layers) scheme.layers = *std::move(layers);
     else if (layers.error().code() == ErrorCode::out_of_memory) return layers.error();
@@ -48,7 +49,7 @@ Status read_compressed_options(const Json& config, QuantisationOptions& options)
     options.activations.push_back(std::move(scheme));
     const std::int64_t bits = integer_in(weights, "num_bits", 4);
     all_4 = all_4 && bits == 4;
-    // The shapes count where the first group's numbers do not fit.
+    // The numbers of the first group are used where they fit the tensors' shapes. Otherwise the shapes decide.
     if (is_first) {
       options.group = integer_in(weights, "group_size", 0);
       options.bits = bits > 0 && bits <= 16 ? static_cast<unsigned>(bits) : 4;

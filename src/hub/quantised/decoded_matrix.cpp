@@ -12,7 +12,7 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// A matrix whose rows are decoded from several tensors. They are read when the first row is asked for, and dropped behind the last one.
+// A matrix whose rows are decoded from several tensors. Reads the tensors when the first row is read, and frees them after the last row.
 class DecodedMatrix final : public Matrix {
  public:
   DecodedMatrix(DType form, std::vector<std::uint64_t> dims, const std::vector<Found>& tensors, DecodeRows decode, float factor)

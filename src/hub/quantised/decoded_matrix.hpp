@@ -1,4 +1,5 @@
-// Parts that the readers of quantised matrices share: tensors of the folder by name, and the matrix whose rows are decoded from several tensors.
+// Functions that the readers of quantised matrices share: they find tensors of the folder by name, and make a matrix whose rows are decoded
+// from several tensors.
 #pragma once
 
 #include <cstddef>
@@ -31,24 +32,24 @@ struct Found {
 [[nodiscard]] Found look_up(const SafetensorsFolder& folder, std::string_view stem, std::string_view end);
 // Reads all of a tensor; no bytes if `found` is empty.
 [[nodiscard]] Result<Bytes> bytes_of(const SafetensorsFolder& folder, const Found& found);
-// Returns the type of a tensor of scales; nullopt if it is none of F16, BF16 and F32.
+// Returns the type of a tensor of scales; nullopt if the type is not F16, BF16 or F32.
 [[nodiscard]] std::optional<ScaleType> scale_type_of(const Found& found) noexcept;
 // Makes an error that names a tensor and its file.
 [[nodiscard]] Error wrong_tensor(ErrorCode code, const SafetensorsFolder& folder, const Found& found, std::string_view what);
 // Returns whether `order` (I32 [inputs], the group of each input) differs from input / group.
 [[nodiscard]] Result<bool> is_reordered(const SafetensorsFolder& folder, const Found& order, std::uint64_t group);
-// Returns how many consecutive inputs share a scale, if an output has `groups` scales. `configured`: the number that the configuration
-// states (below 1: all inputs). It is returned if it gives `groups` groups. Returns 0 if no number of inputs gives `groups` groups.
+// Returns the number of consecutive inputs that share a scale, if an output has `groups` scales. `configured`: the number that the
+// configuration states (below 1: all inputs). Returns `configured` if this number fits `groups`, and 0 if no number fits.
 [[nodiscard]] std::uint64_t group_size(std::uint64_t inputs, std::uint64_t groups, std::int64_t configured) noexcept;
 
-// The result of a reader of matrices: nullptr if the folder has no matrix of the reader's kind under that name.
+// The result of a reader of matrices; nullptr: the folder has no matrix of the reader's kind under that name.
 using MadeMatrix = Result<std::shared_ptr<const Matrix>>;
 
-// Decodes rows from the bytes of a matrix's tensors. A tensor that the folder lacks has no bytes.
+// Decodes rows from the bytes of a matrix's tensors. The bytes of a tensor that the folder lacks are empty.
 using DecodeRows = std::function<Status(std::span<const Bytes>, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out)>;
 
-// Makes a matrix whose rows are decoded from `tensors`, the weights first. The tensors are read when the first row is asked for, and dropped
-// behind the last row. `factor`: Matrix::factor().
+// Makes a matrix whose rows are decoded from `tensors`, the weights first. The tensors are read when the first row is read, and freed after
+// the last row. `factor`: Matrix::factor().
 [[nodiscard]] std::shared_ptr<const Matrix> decoded_matrix(DType form, std::vector<std::uint64_t> dims, const std::vector<Found>& tensors, DecodeRows decode,
                                                            float factor = 1.0f);
 

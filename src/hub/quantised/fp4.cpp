@@ -1,4 +1,4 @@
-// Matrices of 4-bit floats: NVFP4 (compressed-tensors, ModelOpt) and MXFP4 (compressed-tensors, and the experts of gpt-oss).
+// Reads matrices of 4-bit floats: NVFP4 (compressed-tensors, ModelOpt) and MXFP4 (compressed-tensors, and the experts of gpt-oss).
 #include "files/quantised/fp4.hpp"
 
 #include <cmath>
@@ -56,7 +56,7 @@ MadeMatrix mxfp4_matrix(const SafetensorsFolder& folder, std::string_view stem, 
   return decoded_matrix(DType::mxfp4, {outputs, inputs}, {weight, scales}, mxfp4_rows({.rows = outputs, .inputs = inputs, .weights = {}, .scales = {}}));
 }
 
-// gpt-oss: the matrices of one kind of all experts. `stem` is "....experts.down_proj".
+// Makes the matrices of one kind of all experts (gpt-oss). `stem` is like "....experts.down_proj".
 MadeMatrix mxfp4_experts(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions&) {
   const Found weight = look_up(folder, stem, "_blocks"), scales = look_up(folder, stem, "_scales");
   if (!weight) return std::shared_ptr<const Matrix>();

@@ -16,13 +16,13 @@ std::optional<Fp8ScaleType> fp8_scale_type(const Found& scales) noexcept {
     case SafetensorsType::bf16: return Fp8ScaleType::bf16;
     case SafetensorsType::f16: return Fp8ScaleType::f16;
     case SafetensorsType::f8_e8m0:
-    case SafetensorsType::u8: return Fp8ScaleType::e8m0;  // compressed-tensors' MXFP8 calls the exponents U8
+    case SafetensorsType::u8: return Fp8ScaleType::e8m0;  // in MXFP8 of compressed-tensors the exponents have the type U8
     default: return std::nullopt;
   }
 }
 
-// Returns a dimension of a scale's block. `count`: how many scales there are along `size` weights. `configured`: the size that the
-// configuration states. It is returned if it gives `count` scales. Returns 0 if no size gives `count` scales.
+// Returns a dimension of a scale's block. `count`: number of scales along `size` weights. `configured`: the size that the configuration
+// states. Returns `configured` if this size fits `count`, and 0 if no size fits.
 std::uint64_t block_size(std::uint64_t size, std::uint64_t count, std::uint64_t configured) noexcept {
   if (count == 0) return 0;
   if (configured != 0 && (size - 1) / configured + 1 == count) return configured;
@@ -37,7 +37,7 @@ Status read_fp8_options(const Json& config, QuantisationOptions& options) {
     const std::string_view format = text_in(&config, key);
     if (!format.empty() && !format.starts_with("e4m3") && !format.starts_with("e5m2") && !format.starts_with("float8_")) return not_read(key, format);
   }
-  // Without a word about it, the scale is that of each row, or of each of its blocks.
+  // Default if config.json says nothing: inputs are rounded with a scale for each row, or for each block of a row.
   ActivationScheme scheme{.of = WeightKind::fp8, .to = RoundedInputs::fp8, .group = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.block_inputs, UINT32_MAX))};
   const std::string_view how = text_in(&config, "activation_scheme");
   scheme.is_static = how == "static";

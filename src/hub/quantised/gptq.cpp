@@ -21,7 +21,7 @@ Result<bool> has_middle_zeros(const SafetensorsFolder& folder, const Found& zero
   return true;
 }
 
-// Returns the bits that the shapes of zero points and scales say; the configuration's if they say none.
+// Returns the number of bits that follows from the shapes of zero points and scales; `configured` if none follows.
 unsigned bits_of(const Found& zeros, const Found& scales, unsigned configured) noexcept {
   const std::uint64_t outputs = scales.dim(1), packed = zeros.dim(1) * 32;
   for (const unsigned bits : {2u, 3u, 4u, 8u}) {
@@ -30,7 +30,7 @@ unsigned bits_of(const Found& zeros, const Found& scales, unsigned configured) n
   return configured;
 }
 
-// Returns whether GPTQModel has written the folder: "meta": {"quantizer": ["gptqmodel:1.4"]}.
+// Returns whether GPTQModel has written the folder. Example: "meta": {"quantizer": ["gptqmodel:1.4"]}.
 bool is_by_gptqmodel(const Json& config) noexcept {
   const Json* quantizer = find_in(find_in(&config, "meta"), "quantizer");
   if (quantizer == nullptr) return false;
@@ -38,11 +38,12 @@ bool is_by_gptqmodel(const Json& config) noexcept {
   return named(*quantizer) || (quantizer->elements() != nullptr && std::ranges::any_of(*quantizer->elements(), named));
 }
 
-// "dynamic" gives layers, by patterns of their names, other options. Bits and groups are seen in the tensors' shapes.
+// Reads "dynamic", which has other options for some layers, by patterns of layers' names. The bits and groups in it are not read, because
+// they follow from the tensors' shapes.
 Status read_dynamic(const Json& dynamic, QuantisationOptions& options) {
   if (dynamic.members() == nullptr) return not_read("dynamic", "not an object");
   for (const auto& [pattern, own] : *dynamic.members()) {
-    if (own.members() == nullptr) continue;  // "-:PATTERN": such layers are not quantised
+    if (own.members() == nullptr) continue;  // "-:PATTERN": the layers are not quantised
     if (find_in(&own, "sym") != nullptr) options.symmetry_varies = true;
     for (const std::string_view key : {"rotation", "pack_dtype", "checkpoint_format", "format", "method", "quant_method"}) {
       if (find_in(&own, key) != nullptr) return not_read("dynamic", fmt::format("{}: {}", printable(pattern), key));
@@ -66,7 +67,7 @@ Status read_gptq_options(const Json& config, QuantisationOptions& options) {
   if (flag_in(&config, "is_marlin_format", false)) return not_read("is_marlin_format", "true");
   const std::string_view word = text_in(&config, "pack_dtype");
   if (!word.empty() && word != "int32") return not_read("pack_dtype", word);
-  // A rotation is part of the weights, but the activations in front of some layers would have to be rotated too.
+  // A rotation is refused: the weights contain it, but tessera does not rotate the inputs of the layers that need it.
   if (const std::string_view rotation = text_in(&config, "rotation"); !rotation.empty()) return not_read("rotation", rotation);
   const Json* dynamic = find_in(&config, "dynamic");
   return dynamic == nullptr ? Status() : read_dynamic(*dynamic, options);

@@ -1,4 +1,4 @@
-// Which layers an entry of config_groups (compressed-tensors) or of quantized_layers (ModelOpt) is for.
+// The layers to which an entry of config_groups (compressed-tensors) or of quantized_layers (ModelOpt) applies.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,20 @@
 
 namespace tessera::detail::hub {
 
-// How an entry names a layer. An entry that names the layer itself comes before one that names all layers of a class.
+// How an entry names a layer. An entry that names the layer itself has priority over an entry that names all layers of a class.
 enum class Naming : std::uint8_t { not_at_all, by_class, by_name };
 
 class LayerPatterns {
  public:
   LayerPatterns() = default;  // all layers, by their class
-  // Reads "targets": names of modules ("lm_head"), patterns ("re:.*q_proj", which must match from the name's beginning), and classes. The class
-  // is Linear: all matrices that are quantised. Errors: unsupported, another class, or a pattern that PCRE2 refuses.
+  // Reads "targets": names of modules ("lm_head"), patterns ("re:.*q_proj", which must match from the name's beginning), and classes. The
+  // only class is Linear: all quantised matrices. Errors: unsupported, another class, or a pattern that PCRE2 refuses.
   [[nodiscard]] static Result<LayerPatterns> read(const Json* targets);
-  // Returns the patterns of one layer.
+  // Returns the pattern that names only this layer.
   [[nodiscard]] static LayerPatterns of_layer(std::string name);
 
-  // `module`: the name of a tensor without ".weight". Error: unsupported, a pattern takes too many steps.
+  // Returns how the entry names a layer. `module`: the name of the layer's tensor without ".weight". Error: unsupported, a pattern takes too
+  // many steps.
   [[nodiscard]] Result<Naming> naming(std::string_view module) const;
 
  private:

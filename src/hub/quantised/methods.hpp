@@ -1,6 +1,6 @@
-// The methods by which hubs quantise models. A method reads its options from quantization_config, and has readers of matrices. The tensors of a
-// layer say how the layer is packed, and their shapes say its bits and groups; options say only what the tensors do not. So folders whose
-// layers differ (config_groups, "dynamic", layers that are left as they are) need no rules about names.
+// The methods by which hubs quantise models. A method reads its options from quantization_config, and has readers of matrices. A layer's
+// tensors say how the layer is packed, and their shapes say its bits and groups. Options are used only for facts that do not follow from
+// the tensors. So folders whose layers differ (config_groups, "dynamic", layers that are not quantised) need no rules about names.
 //
 // To add a method: a file with its functions, which this header declares, and a line in the table of quantisation.cpp.
 #pragma once
@@ -20,16 +20,16 @@
 
 namespace tessera::detail::hub {
 
-// The kinds of weights that a folder may have side by side, by the type of their tensor.
+// The kinds of weights, by the type of their tensor. A folder may have several kinds.
 enum class WeightKind : std::uint8_t { integers, fp8, fp4, other };
 
-// How the inputs of some layers with a kind of weights are rounded.
+// The rounding of inputs, for the layers that match `layers` and have the kind of weights `of`.
 struct ActivationScheme {
   WeightKind of = WeightKind::other;
   RoundedInputs to = RoundedInputs::none;
-  bool is_static = false;   // the scale is the tensor input_scale
+  bool is_static = false;   // true: the scale is in the tensor input_scale
   std::uint32_t group = 0;  // InputRounding::group
-  std::string refused = {};  // not empty: tessera does not compute it; the key and its value
+  std::string refused = {};  // not empty: tessera does not implement this rounding; the text is the key and its value
   LayerPatterns layers = {};
 
   [[nodiscard]] bool rounds_as(const ActivationScheme& other) const noexcept {
@@ -39,32 +39,32 @@ struct ActivationScheme {
 
 enum class AwqLayout : std::uint8_t { gemm, gemv };
 
-// The options of a folder.
+// The options of a folder's quantisation.
 struct QuantisationOptions {
   unsigned bits = 4;
-  unsigned unpacked_bits = 8;  // of integers that have a byte each (compressed-tensors): 4 if the integers of all layers have 4
+  unsigned unpacked_bits = 8;  // bits of integers that take a byte each (compressed-tensors): 4 if the integers of all layers have 4 bits
   std::int64_t group = 128;  // consecutive inputs that share a scale; below 1: all of them
   bool symmetric = true;
   bool symmetry_varies = false;  // layers may differ in `symmetric`
   GptqVersion gptq_version = GptqVersion::v1;
   AwqLayout awq_layout = AwqLayout::gemm;
-  std::vector<ActivationScheme> activations = {};  // layers that it lacks are not rounded
-  std::uint64_t block_outputs = 0, block_inputs = 0;  // FP8: a scale's block; 0: by the scales' shape
+  std::vector<ActivationScheme> activations = {};  // inputs of layers that match no element are not rounded
+  std::uint64_t block_outputs = 0, block_inputs = 0;  // FP8: dimensions of a scale's block; 0: they follow from the scales' shape
 };
 
-// Read a method's options from quantization_config. Errors: unsupported, with the key whose value is not read.
+// Read a method's options from quantization_config. Errors: unsupported, the message names a key whose value is not implemented.
 [[nodiscard]] Status read_gptq_options(const Json& config, QuantisationOptions& options);
 [[nodiscard]] Status read_awq_options(const Json& config, QuantisationOptions& options);
 [[nodiscard]] Status read_squeezellm_options(const Json& config, QuantisationOptions& options);
 [[nodiscard]] Status read_compressed_options(const Json& config, QuantisationOptions& options);
 [[nodiscard]] Status read_fp8_options(const Json& config, QuantisationOptions& options);
 [[nodiscard]] Status read_modelopt_options(const Json& config, QuantisationOptions& options);
-// Reads how inputs are rounded from one of config_groups.
+// Reads the rounding of inputs from an element of config_groups.
 [[nodiscard]] ActivationScheme read_activations(const Json& group);
 [[nodiscard]] Status read_bitsandbytes_options(const Json& config, QuantisationOptions& options);
 
-// Make the matrix "STEM.weight" (mxfp4_experts: "STEM"). nullptr: the folder has no tensors of this kind. Errors name the tensor: corrupt_file;
-// unsupported.
+// Make the matrix "STEM.weight" (mxfp4_experts: "STEM"). Return nullptr if the folder has no tensors of this kind. Errors (the message
+// names the tensor): corrupt_file; unsupported.
 [[nodiscard]] MadeMatrix gptq_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
 [[nodiscard]] MadeMatrix awq_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
 [[nodiscard]] MadeMatrix codebook_rows_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
@@ -76,7 +76,7 @@ struct QuantisationOptions {
 [[nodiscard]] MadeMatrix codebook4_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
 [[nodiscard]] MadeMatrix scaled_int8_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
 
-// Return the value of a key of an object; the second value if the key is absent or has a value of another type.
+// Return the value of a key of an object; the last argument if the key is absent or its value has another type.
 [[nodiscard]] std::int64_t integer_in(const Json* object, std::string_view key, std::int64_t usual) noexcept;
 [[nodiscard]] bool flag_in(const Json* object, std::string_view key, bool usual) noexcept;
 [[nodiscard]] std::string_view text_in(const Json* object, std::string_view key) noexcept;  // empty text if absent
@@ -85,7 +85,7 @@ void read_block(const Json* object, std::string_view key, QuantisationOptions& o
 
 // Makes the error "quantization_config.KEY: tessera does not read VALUE".
 [[nodiscard]] Error not_read(std::string_view key, std::string_view value);
-// Reads "bits" and "group_size". Errors: unsupported, bits of none of `allowed`.
+// Reads "bits" and "group_size". Errors: unsupported, the number of bits is not one of `allowed`.
 [[nodiscard]] Status read_bits_and_group(const Json& config, std::string_view bits_key, std::span<const unsigned> allowed, QuantisationOptions& options);
 
 }  // namespace tessera::detail::hub

@@ -1,5 +1,5 @@
-// NVIDIA's ModelOpt. How weights are packed, and exclude_modules, are seen in the tensors. With "MIXED_PRECISION", quantized_layers says of each
-// layer how its inputs are rounded.
+// Reads options of NVIDIA's ModelOpt. The packing of weights, and exclude_modules, follow from the tensors. With "MIXED_PRECISION",
+// quantized_layers says how the inputs of each layer are rounded.
 #include <algorithm>
 #include <array>
 
@@ -19,7 +19,7 @@ Status check_algorithm(const Json& object, std::string_view key) {
   return {};
 }
 
-// Adds the rounding of inputs of one algorithm, for some layers.
+// Adds the rounding of inputs that belongs to an algorithm, for `layers`.
 void add_scheme(std::string_view algorithm, const LayerPatterns& layers, QuantisationOptions& options) {
   if (algorithm == "FP8") options.activations.push_back({.of = WeightKind::fp8, .to = RoundedInputs::fp8, .is_static = true, .layers = layers});
   if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN") options.activations.push_back({.of = WeightKind::fp8, .to = RoundedInputs::fp8, .layers = layers});
@@ -39,7 +39,7 @@ Status read_modelopt_options(const Json& config, QuantisationOptions& options) {
       TESSERA_TRY_STATUS(check_algorithm(own, "quantized_layers"));
       add_scheme(text_in(&own, "quant_algo"), LayerPatterns::of_layer(name), options);
     }
-  } else if (algorithm == "MIXED_PRECISION") {  // nothing says which layer is which: each kind of weights as usual
+  } else if (algorithm == "MIXED_PRECISION") {  // config.json does not list layers: the usual rounding for each kind of weights
     add_scheme("FP8", {}, options);
     add_scheme("NVFP4", {}, options);
   }

@@ -8,7 +8,8 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// Reads weight_shape ([outputs, inputs], as integers): packing pads the rows. Returns 0 if there is none.
+// Returns the number of inputs from the tensor weight_shape ([outputs, inputs], as integers); 0 if it is missing. Packed rows do not tell the
+// number, because packing pads them.
 Result<std::uint64_t> inputs_said(const SafetensorsFolder& folder, const Found& shape) {
   TESSERA_TRY(const Bytes said, bytes_of(folder, shape));
   const std::size_t size = said.size() / 2;
@@ -17,7 +18,7 @@ Result<std::uint64_t> inputs_said(const SafetensorsFolder& folder, const Found& 
   return inputs;
 }
 
-// Returns the bits with which rows of `inputs` integers are rows of `words` words; `configured` if both 4 and 8 or none are.
+// Returns the number of bits (4 or 8) with which `inputs` integers take `words` words; `configured` if both fit or none fits.
 unsigned bits_of_rows(std::uint64_t words, std::uint64_t inputs, unsigned configured) noexcept {
   const bool has_4 = inputs != 0 && (inputs - 1) / 8 + 1 == words, has_8 = inputs != 0 && (inputs - 1) / 4 + 1 == words;
   return has_4 == has_8 ? configured : has_4 ? 4 : 8;
@@ -47,7 +48,7 @@ MadeMatrix packed_integers_matrix(const SafetensorsFolder& folder, std::string_v
   if (group == 0) return wrong_tensor(ErrorCode::corrupt_file, folder, scales, fmt::format("{} groups do not divide {} inputs", groups, inputs));
   PackedIntegersLayer layer{.shape = {outputs, inputs, group}, .bits = bits, .packed = is_packed, .scale_type = *scale_type_of(scales), .weight = {}, .scales = {}};
   TESSERA_TRY(const bool reordered, is_reordered(folder, order, group));
-  // The form depends on whether there are zero points, not on which.
+  // The form depends only on whether zero points exist, not on their values.
   constexpr std::byte kSome{};
   if (zeros) layer.zeros = std::span(&kSome, 1);
   const DType form = packed_integers_form(layer, reordered);

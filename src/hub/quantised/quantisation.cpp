@@ -1,4 +1,4 @@
-// The table of methods, and what it picks.
+// The table of methods, and the functions that choose a method and find a folder's quantised matrices.
 #include "hub/quantised/quantisation.hpp"
 
 #include <algorithm>
@@ -40,8 +40,9 @@ constexpr QuantisationMethod kMethods[] = {
     {"bitsandbytes", read_bitsandbytes_options, {codebook4_matrix, scaled_int8_matrix}},
 };
 
-// Tensors beside quantised matrices that the weights do not need. Scales of activations belong to engines that quantise activations; scales of
-// keys and values to caches in FP8, where this library's cache has a type of the caller's choice.
+// Ends of the names of tensors that belong to quantised matrices but are not needed to decode weights. Scales of activations are read only
+// if inputs are rounded (input_rounding()). Scales of keys and values are not used: the caller chooses the KV type, and its codec computes
+// the scales.
 constexpr std::array<std::string_view, 11> kBeside = {".input_scale",  ".input_zero_point", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale",
                                                       ".k_zero_point", ".v_zero_point",     ".q_scale",            ".kv_scale",         ".output_scale"};
 
@@ -96,7 +97,7 @@ Result<Quantisation> Quantisation::read(const Config& config) {
   const Json* how = config.quantisation();
   if (how == nullptr) return result;
   std::string_view name = text_in(how, "quant_method");
-  if (name.empty()) {  // older files are of one method, and do not name it
+  if (name.empty()) {  // an older file belongs to one method, and does not name it
     if (find_in(how, "quant_algo") != nullptr) name = "modelopt";
     else if (find_in(how, "w_bit") != nullptr) name = "awq";
     else if (find_in(how, "desc_act") != nullptr) name = "gptq";

@@ -1,4 +1,4 @@
-// The quantised matrices of a folder, by its quantization_config.
+// Finds the quantised matrices of a folder, by its quantization_config.
 #pragma once
 
 #include <memory>
@@ -18,22 +18,22 @@ struct QuantisationOptions;
 
 class Quantisation {
  public:
-  // Errors: unsupported, a method or an option that is not read; corrupt_file.
+  // Reads the options. Errors: unsupported, a method or an option is not implemented; corrupt_file.
   [[nodiscard]] static Result<Quantisation> read(const Config& config);
 
   [[nodiscard]] bool is_none() const noexcept { return method_ == nullptr; }
   // Returns the matrix whose unquantised tensor would be called `name` ("....q_proj.weight"); nullptr if the folder has no quantised
-  // matrix of that name. Errors name the tensor: corrupt_file; unsupported.
+  // matrix of that name. Errors (the message names the tensor): corrupt_file; unsupported.
   [[nodiscard]] Result<std::shared_ptr<const Matrix>> find(const SafetensorsFolder& folder, std::string_view name) const;
   // Returns how the inputs of one matrix are rounded. `weight` is the first tensor of the matrix. Errors: unsupported, tessera does not
   // compute this rounding (the message names the key); corrupt_file, a scale is missing or is not a positive number.
   [[nodiscard]] Result<InputRounding> input_rounding(const SafetensorsFolder& folder, const SafetensorsTensor& weight) const;
-  // Returns whether a tensor of that name stands beside quantised weights, and is not needed to decode them: scales of activations, and of
-  // keys and values.
+  // Returns whether a tensor of that name belongs to quantised weights, but is not needed to decode them (scales of activations, and of keys
+  // and values).
   [[nodiscard]] bool is_beside(std::string_view name) const noexcept;
 
  private:
-  const QuantisationMethod* method_ = nullptr;  // of the table in quantisation.cpp
+  const QuantisationMethod* method_ = nullptr;  // an element of the table in quantisation.cpp
   std::shared_ptr<const QuantisationOptions> options_;
 };
 

@@ -151,7 +151,8 @@ void map_rope(Mapping& m, std::string_view kind) {
   const double theta = (own ? own : m.number("rope_theta")).value_or(10000.0);
   m.set(Setting::rope_theta, theta, "rope_theta");
   const std::string_view type = rope.type();
-  // "dynamic" changes the base beyond the context of the training, and no session is longer. "proportional": Gemma 4's table.
+  // "dynamic" changes the base only beyond the context of the training, and no session is longer than that. Gemma 4's table handles
+  // "proportional".
   if (type == "linear") rope.map_linear();
   else if (type == "yarn") rope.map_yarn();
   else if (type == "llama3") rope.map_llama3(theta);
@@ -173,14 +174,14 @@ void map_partial_rope(Mapping& m) {
 
 namespace {
 
-// Returns which layers have a window, by layer_types; an empty list if config.json has no such key.
+// Returns for each layer whether it has a window (1) or not (0), by layer_types; an empty list if config.json does not have this key.
 std::vector<std::uint8_t> windowed_layers(Mapping& m) {
   std::vector<std::uint8_t> windowed;
   for (const std::string_view kind : m.texts("layer_types")) windowed.push_back(kind == "sliding_attention" ? 1 : 0);
   return windowed;
 }
 
-// Sets the window of the layers that have one; of all layers if the list is empty.
+// Sets the window for the layers that `windowed` names; for all layers if `windowed` is empty.
 void set_windows(Mapping& m, const std::vector<std::uint8_t>& windowed, std::string_view key) {
   const auto window = m.integer("sliding_window");
   if (!window || *window <= 0) return;
@@ -224,7 +225,7 @@ void map_mixed_windows(Mapping& m) {
   const auto window = m.integer("sliding_window");
   if (!window || *window <= 0) return;
   m.set(Setting::window, *window, "sliding_window");
-  // A layer without a window may have another rope, or none: the list counts even if all layers are alike.
+  // The list is set even if all its elements are equal, because a layer without a window may have another rope, or none.
   if (auto windowed = windowed_layers(m); !windowed.empty()) m.set(Setting::window_pattern, std::move(windowed), "layer_types");
 }
 

@@ -18,12 +18,12 @@ inline constexpr TensorRow kNormRows[] = {
     {Role::ffn_norm, "post_attention_layernorm.weight"},
     {Role::ffn_norm_bias, "post_attention_layernorm.bias"},
 };
-// Norms of models whose GGUF name for the norm before the FFN is post_attention_norm (Role::ffn_norm_late).
+// Norms of models in which the norm before the FFN is called post_attention_norm in GGUF (Role::ffn_norm_late).
 inline constexpr TensorRow kLateNormRows[] = {
     {Role::attn_norm, "input_layernorm.weight"},
     {Role::ffn_norm_late, "post_attention_layernorm.weight"},
 };
-// Norms behind attention and FFN, and none before them.
+// Norms after attention and after the FFN, without norms before them.
 inline constexpr TensorRow kPostNormRows[] = {
     {Role::attn_post_norm, "post_attention_layernorm.weight"},
     {Role::ffn_post_norm, "post_feedforward_layernorm.weight"},
@@ -35,7 +35,7 @@ inline constexpr TensorRow kAttentionRows[] = {
     {Role::attn_output, "self_attn.o_proj.weight"}, {Role::attn_output_bias, "self_attn.o_proj.bias"},
     {Role::attn_q_norm, "self_attn.q_norm.weight"}, {Role::attn_k_norm, "self_attn.k_norm.weight"},
 };
-// Attention of Llama and its relatives, whose rows become pairs (2i, 2i + 1).
+// Attention of Llama and similar models: the rows of Q and K are reordered to pairs (2i, 2i + 1).
 inline constexpr TensorRow kPairedAttentionRows[] = {
     {Role::attn_q, "self_attn.q_proj.weight", query_pairs}, {Role::attn_q_bias, "self_attn.q_proj.bias", query_pairs},
     {Role::attn_k, "self_attn.k_proj.weight", key_pairs}, {Role::attn_k_bias, "self_attn.k_proj.bias", key_pairs},
@@ -51,7 +51,7 @@ inline constexpr TensorRow kFusedFeedRows[] = {
     {Role::ffn_gate_up, "mlp.gate_up_proj.weight"},
     {Role::ffn_down, "mlp.down_proj.weight"},
 };
-// Experts, in one tensor for each, or all in one (as transformers keeps them in memory).
+// Experts: a tensor for each expert, or one tensor for all experts (as in transformers' memory).
 inline constexpr TensorRow kExpertRows[] = {
     {Role::router, "mlp.gate.weight"},
     {Role::choice_bias, "mlp.gate.e_score_correction_bias"},
@@ -65,20 +65,20 @@ inline constexpr TensorRow kExpertRows[] = {
     {Role::shared_up, "mlp.shared_experts.up_proj.weight"},
     {Role::shared_down, "mlp.shared_experts.down_proj.weight"},
 };
-// The expert that every row is sent to, in Qwen's models: it has a weight for each row.
+// The shared expert of Qwen's models, which computes every row, and whose output has a weight for each row.
 inline constexpr TensorRow kQwenSharedRows[] = {
     {Role::shared_gate, "mlp.shared_expert.gate_proj.weight"},
     {Role::shared_up, "mlp.shared_expert.up_proj.weight"},
     {Role::shared_down, "mlp.shared_expert.down_proj.weight"},
     {Role::shared_weight, "mlp.shared_expert_gate.weight", flat},
 };
-// The model's tensors where norms multiply by 1 + weight (Gemma 1 to 3, Qwen3.5).
+// The model's tensors (not the layers'), if norms multiply by 1 + weight (Gemma 1 to 3, Qwen3.5).
 inline constexpr TensorRow kPlusOneModelRows[] = {
     {Role::token_embd, "embed_tokens.weight"},
     {Role::output_norm, "norm.weight", plus_one},
     {Role::output, "lm_head.weight"},
 };
-// Layers behind the last one, which guess further tokens.
+// Draft heads: layers after the model's last layer.
 inline constexpr TensorRow kFurtherRows[] = {
     {Role::mtp_token_norm, "enorm.weight"},
     {Role::mtp_hidden_norm, "hnorm.weight"},
@@ -99,35 +99,35 @@ inline constexpr TensorRow kQwenHeadRows[] = {
 // Maps the keys that nearly all types have: widths, numbers of layers and heads, the context, the norm's epsilon.
 void map_common(Mapping& m);
 // Maps rope: rope_parameters as transformers 5 writes it, or rope_theta and rope_scaling as earlier versions do. `kind`: the kind of layer
-// whose rope counts, if config.json has one for each.
+// whose rope is read, if config.json has a rope for each kind.
 void map_rope(Mapping& m, std::string_view kind = "full_attention");
 // Returns the object that describes the rope of a kind of layer; nullptr if config.json has none.
 [[nodiscard]] const Json* rope_object(const Mapping& m, std::string_view kind);
 // Returns the numbers by which Llama 3.1 divides the frequencies of a rope's pairs: 1 for pairs that turn often within the context of the
-// first training (`original`), `factor` for those that turn rarely, and numbers between.
+// first training (`original`), `factor` for pairs that turn rarely, and numbers between these two for the other pairs.
 [[nodiscard]] std::vector<float> llama3_divisors(double theta, std::int64_t dim, double factor, double low, double high, double original);
-// Maps the dimension of heads that rotates: partial_rotary_factor of a head. Precondition: map_common().
+// Maps the number of a head's dimensions that rotate: partial_rotary_factor times the head's dimensions. Precondition: map_common().
 void map_partial_rope(Mapping& m);
-// Map sliding_window. map_windows(): the layers that layer_types names have the window; all layers if there is no such key.
-// map_mixed_windows(): does the same in types whose architecture mixes both kinds of layers (Architecture::windows).
+// Map sliding_window. Layers have the window if layer_types says so; without layer_types, all layers have it. map_mixed_windows() is for
+// types whose architecture mixes layers with and without a window (Architecture::windows).
 void map_windows(Mapping& m);
 void map_mixed_windows(Mapping& m);
-// Maps sliding_window of types that have windows only if use_sliding_window is true. `usual` says which layers have a window if there is no
-// layer_types. Precondition: map_common().
+// Maps sliding_window of types that have windows only if use_sliding_window is true. `usual` says whether a layer has a window if config.json
+// has no layer_types. Precondition: map_common().
 void map_windows_if(Mapping& m, bool (*usual)(Mapping&, std::int64_t layer));
 // Returns the group of a layer, where groups of neighbouring layers share weights (ALBERT).
 [[nodiscard]] constexpr std::uint32_t group_of(std::uint32_t layer, std::uint32_t groups, std::uint32_t layers) noexcept {
   return static_cast<std::uint32_t>(std::uint64_t{layer} * groups / layers);
 }
-// Sets Setting::weights_of by num_hidden_groups. Returns the number of groups; 0 if each layer has weights of its own.
+// Sets Setting::weights_of by num_hidden_groups. Returns the number of groups; 0 if each layer has its own weights.
 [[nodiscard]] std::uint32_t map_groups(Mapping& m);
 
-inline constexpr std::int64_t kMostListed = 4096;  // more layers than any model has: no list is made for more
-// Maps the norm's epsilon from a key of another name, and removes the usual setting.
+inline constexpr std::int64_t kMostListed = 4096;  // limit for the layers in lists that tables make, more than any model has
+// Maps the epsilon of LayerNorm from `key`, and removes the setting of the RMSNorm's epsilon.
 void map_layer_norm(Mapping& m, std::string_view key);
-// Maps the number of experts, and the number of experts that a row is sent to.
+// Maps the number of experts, and the number of experts that compute each row.
 void map_experts(Mapping& m);
-// Maps experts' sizes, scale and groups of the models with shared_experts (DeepSeek and those like it).
+// Maps the experts' sizes, scale and groups in models with shared_experts (DeepSeek and similar models).
 void map_grouped_experts(Mapping& m);
 [[nodiscard]] std::int64_t head_dim(const Mapping& m) noexcept;
 void expect_silu(Mapping& m);

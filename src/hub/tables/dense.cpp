@@ -1,4 +1,4 @@
-// Dense models: Llama and those like it.
+// Dense models: Llama and similar models.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,7 @@ void map_windowed_llama(Mapping& m) {
   map_windows(m);
 }
 
-// Qwen 2 and 3: the first max_window_layers layers see everything.
+// Returns whether a layer of Qwen 2 or 3 has a window: the first max_window_layers layers see everything.
 bool is_behind_first(Mapping& m, std::int64_t layer) { return layer >= m.integer("max_window_layers").value_or(28); }
 
 void map_qwen(Mapping& m) {
@@ -30,7 +30,7 @@ void map_qwen(Mapping& m) {
   map_windows_if(m, is_behind_first);
 }
 
-// Returns whether a layer of SmolLM3 rotates. no_rope_layers has a number for each layer, which is 1 in layers that do.
+// Returns whether a layer of SmolLM3 rotates. no_rope_layers has a number for each layer, which is 1 if the layer rotates.
 bool rotates(Mapping& m, std::int64_t layer) {
   const Json* list = m.config.find("no_rope_layers");
   if (list != nullptr && list->elements() != nullptr) {
@@ -41,7 +41,7 @@ bool rotates(Mapping& m, std::int64_t layer) {
   return period <= 0 || (layer + 1) % period != 0;
 }
 
-// no_rope_layers and the layers' windows, from the layers' ropes.
+// Sets no_rope_layers, from the layers' ropes.
 void fill_smollm3(Filling& f) {
   Json rotating = Json::array();
   for (const LayerSpec& layer : f.spec.layers) rotating.elements()->emplace_back(layer.rope == kNoRope ? 0 : 1);
@@ -136,7 +136,8 @@ void map_orion(Mapping& m) {
   map_layer_norm(m, "rms_norm_eps");
 }
 
-// MiniCPM divides the last hidden state by hidden_size / dim_model_base, and multiplies branches by scale_depth / sqrt(layers).
+// Sets the keys for MiniCPM's factors: the last hidden state is divided by hidden_size / dim_model_base, and branches are multiplied by
+// scale_depth / sqrt(layers).
 void fill_minicpm(Filling& f) {
   const double layers = f.spec.n_layers(), width = f.spec.d_model;
   if (const auto scale = f.number(Setting::residual_scale)) f.set_number("scale_depth", static_cast<double>(static_cast<float>(*scale * std::sqrt(layers))));

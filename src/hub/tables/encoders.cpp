@@ -1,4 +1,4 @@
-// Encoders, which give embeddings of texts: BERT, RoBERTa (XLM-R is a RoBERTa), Nomic BERT, ModernBERT.
+// Encoders, which compute embeddings of texts: BERT, RoBERTa (XLM-R is a RoBERTa), Nomic BERT, ModernBERT.
 #include "core/printable.hpp"
 #include "hub/tables/tables.hpp"
 #include "hub/written/common_keys.hpp"
@@ -7,7 +7,7 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// Maps the norm's epsilon, whose value is `usual` if config.json does not say it.
+// Maps the norm's epsilon. `usual`: the value if config.json does not state it.
 void map_norm(Mapping& m, std::string_view key, double usual) {
   map_layer_norm(m, key);
   if (m.config.find(key) == nullptr) m.set(Setting::layer_norm_eps, usual, key);
@@ -26,7 +26,7 @@ void map_encoder(Mapping& m) {
 
 void map_bert(Mapping& m) { map_encoder(m); }
 
-// RoBERTa numbers positions from behind the padding token's id on, so the first rows of the table are never used.
+// RoBERTa numbers positions from the padding token's id plus 1 on (2), so the first two rows of the table of positions are never used.
 void map_roberta(Mapping& m) {
   if (m.filling != nullptr) m.filling->set("max_position_embeddings", std::int64_t{m.filling->spec.context} + 2);
   map_encoder(m);
@@ -36,7 +36,7 @@ void map_roberta(Mapping& m) {
   else m.refuse(ErrorCode::corrupt_file, "max_position_embeddings", "it is {}; a table of positions has more than 2 rows", rows);
 }
 
-// Sets the base of a rope in models whose config.json does not say it under transformers' usual keys.
+// Sets the base of a rope, for models whose config.json does not have transformers' usual keys for it.
 void set_usual_theta(Mapping& m, double theta, std::string_view key) {
   const Json* parameters = m.config.find("rope_parameters");
   const bool is_said = find_in(parameters, "rope_theta") != nullptr || find_in(find_in(parameters, "full_attention"), "rope_theta") != nullptr ||
@@ -76,7 +76,7 @@ void map_modernbert(Mapping& m) {
   m.expect_boolean("norm_bias", false);
 }
 
-// The first folders have the keys of GPT-2.
+// Maps Nomic BERT. Its first folders have the keys of GPT-2.
 void map_nomic(Mapping& m) {
   map_common(m);
   m.copy_integer(Setting::d_model, "n_embd");
@@ -187,7 +187,7 @@ constexpr Table kEncoderTables[] = {
     {"modernbert", "modern-bert", map_modernbert, {kModernRows}},
     {"jina_embeddings_v3", "jina-bert-v3", map_jina3, {kJina3Rows}, "encoder.layers.", true, {}, ""},
     {"gte", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer.", true, {}, ""},
-    {"new", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer.", true, {}, ""},  // the name that hubs have
+    {"new", "gte", map_gte, {kEmbeddingRows, kGteRows, kBertHeadRows}, "encoder.layer.", true, {}, ""},  // hubs' name for GTE
     {"eurobert", "eurobert", map_llama_encoder, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"llama_bidirec", "llama-embed", map_llama_encoder, {kModelRows, kNormRows, kPairedAttentionRows, kFeedRows}},
     {"bert", "bert", map_bert, {kEmbeddingRows, kPositionRows, kEncoderRows, kBertHeadRows}, "encoder.layer.", true, {}, ""},

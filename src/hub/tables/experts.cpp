@@ -1,4 +1,4 @@
-// Mixtures of experts whose attention is ordinary.
+// Mixtures of experts with ordinary attention.
 #include <algorithm>
 
 #include "hub/tables/tables.hpp"
@@ -57,7 +57,7 @@ void map_granitemoeshared(Mapping& m) {
   m.copy_integer(Setting::shared_expert_dim, "shared_intermediate_size");
 }
 
-// Sets intermediate_size of types in which it is the width of an expert.
+// Sets intermediate_size, for types in which this key is the width of an expert.
 void fill_expert_width(Mapping& m) {
   if (m.filling != nullptr) m.filling->fill_integer("intermediate_size", Setting::expert_dim);
 }
@@ -167,7 +167,7 @@ void map_ernie_moe(Mapping& m) {
   expect_silu(m);
 }
 
-// Returns the one number of a key that may be a list with a number for each layer.
+// Returns the value of a key that is a number, or a list in which all layers have the same number.
 std::optional<std::int64_t> same_in_all_layers(Mapping& m, std::string_view key) {
   const Json* value = m.config.find(key);
   if (value == nullptr || value->elements() == nullptr) return m.integer(key);

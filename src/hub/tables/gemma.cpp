@@ -9,7 +9,7 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// Sets a setting that config.json may leave out, because it is the default of transformers' class.
+// Sets a setting that config.json may leave out. `value` is the default of transformers' class.
 void set_default(Mapping& m, Setting setting, std::int64_t value, std::string_view key) {
   if (!m.settings.has(setting)) m.set(setting, value, key);
 }
@@ -32,7 +32,7 @@ void map_gemma1(Mapping& m) {
   map_rope(m);
 }
 
-// Scores are divided by the root of query_pre_attn_scalar.
+// Maps the factor of attention scores: 1 / sqrt(query_pre_attn_scalar).
 void map_score_scale(Mapping& m) {
   if (m.filling != nullptr) {
     const double scalar = inverse_square(static_cast<double>(m.filling->spec.layers.front().scale));
@@ -59,7 +59,7 @@ void map_gemma2(Mapping& m) {
   map_score_scale(m);
 }
 
-// The rope of layers with a window has a key of its own.
+// Sets the keys that only Gemma 3 has, such as the base of the rope of layers with a window.
 void fill_gemma3(Filling& f) {
   for (std::size_t i = 1; i < f.spec.ropes.size(); ++i) f.set_number("rope_local_base_freq", f.spec.ropes[i].theta);
   f.set("attn_logit_softcapping", Json());
@@ -89,10 +89,10 @@ void map_gemma3(Mapping& m) {
   if (m.boolean("use_bidirectional_attention").value_or(false)) m.set(Setting::architecture, "gemma-embedding", "use_bidirectional_attention");
 }
 
-// Gemma 4 has two kinds of layers: with a window, and without (`global_` keys).
+// Sets Gemma 4's keys. Layers with a window and layers without (keys `global_...`) have different sizes.
 void fill_gemma4(Filling& f) {
   const ModelSpec& spec = f.spec;
-  f.set("rope_scaling", Json());  // rope_parameters have all
+  f.set("rope_scaling", Json());  // rope_parameters has all numbers
   const LayerSpec *windowed = nullptr, *full = nullptr;
   const auto has_window = f.windowed_layers();
   std::int64_t narrow = spec.layers.front().ffn_dim, wide = narrow;
@@ -139,7 +139,7 @@ void fill_gemma4(Filling& f) {
   f.fill_integer("moe_intermediate_size", Setting::expert_dim);
 }
 
-// Returns the value of a key for one of the layers, which may differ in per_layer_config.
+// Returns the value of a key for one layer: per_layer_config may have another value than the whole model.
 std::int64_t of_layer(Mapping& m, std::size_t layer, std::string_view key, std::int64_t usual) {
   const Json* layers = m.config.find("per_layer_config");
   const auto own = m.integer_of(find_in(find_in(layers, std::to_string(layer)), key), key);
@@ -187,7 +187,8 @@ void map_gemma4(Mapping& m) {
   const Json* other = rope_object(m, "sliding_attention");
   const auto theta = m.number_of(find_in(other, "rope_theta"), "rope_parameters.sliding_attention.rope_theta");
   m.set(Setting::windowed_rope_theta, theta.value_or(10000.0), "rope_parameters.sliding_attention.rope_theta");
-  // In layers that see everything a part of the pairs turns; the others hardly do, as their frequencies are divided by a large number.
+  // In layers that see everything only some pairs turn. The frequencies of the other pairs are divided by a very large number, so that they
+  // practically do not turn.
   const double share = m.number_of(find_in(rope, "partial_rotary_factor"), "partial_rotary_factor").value_or(1.0);
   if (full > 0 && full <= (1 << 16) && share >= 0.0 && share <= 1.0) {
     const auto turning = static_cast<std::size_t>(static_cast<double>(full) * share / 2.0);
@@ -240,7 +241,7 @@ constexpr TensorRow kGemma4Experts[] = {
     {Role::expert_norm, "pre_feedforward_layernorm_2.weight"},
 };
 
-// The products behind EmbeddingGemma's final norm (read_dense_modules()).
+// The matrices after EmbeddingGemma's final norm (read_dense_modules()).
 constexpr TensorRow kDenseRows[] = {
     {Role::embd_inner, "dense.0.linear.weight"},
     {Role::embd_outer, "dense.1.linear.weight"},

@@ -1,4 +1,4 @@
-// Latent attention: DeepSeek V2 and V3, and the models that are built like them.
+// Latent attention: DeepSeek V2 and V3, and similar models.
 #include "hub/tables/tables.hpp"
 #include "hub/written/common_keys.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kSoftmaxRouting = 1, kSigmoidRouting = 2;  // Setting::expert_routing
 
-// Keys whose settings here are those of the one head that all query heads share.
+// Sets the keys for sizes of heads. (The settings with the usual names have the sizes of the one latent KV head that all query heads share.)
 void fill_latent(Filling& f) {
   const LayerSpec& layer = f.spec.layers.front();
   const std::int64_t turned = f.spec.ropes.empty() ? 0 : f.spec.ropes.front().dim;
@@ -39,7 +39,7 @@ void map_latent(Mapping& m) {
   m.set(Setting::rope_dim, turned, "qk_rope_head_dim");
   m.expect_boolean("rope_interleave", true);
   m.copy_integer(Setting::n_further_layers, "num_nextn_predict_layers");
-  // The setting is a tenth of what folders say, as in GGUF.
+  // The setting is a tenth of the number in folders, as in GGUF.
   const auto multiplier = m.settings.find(Setting::yarn_log_multiplier);
   if (multiplier && std::get_if<double>(&*multiplier) != nullptr) {
     m.set(Setting::yarn_log_multiplier, 0.1 * std::get<double>(*multiplier), "rope_scaling.mscale_all_dim");

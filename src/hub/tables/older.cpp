@@ -1,4 +1,4 @@
-// Models whose folders have names of their own throughout, from GPT-2 on.
+// Older models, from GPT-2 on, in which each type has its own names for all tensors and keys.
 #include "hub/tables/tables.hpp"
 #include "hub/written/common_keys.hpp"
 
@@ -21,7 +21,7 @@ void map_gpt2(Mapping& m) {
   m.expect_boolean("add_cross_attention", false);
 }
 
-// The new architecture has groups of heads, or two norms.
+// Sets Falcon's keys. A model has Falcon's new architecture if it has groups of heads or two norms.
 void fill_falcon(Filling& f) {
   const std::int64_t heads = f.spec.layers.front().n_heads, kv_heads = f.spec.layers.front().n_kv_heads;
   const bool is_new = f.has(Role::attn_norm_2) || (kv_heads != 1 && kv_heads != heads);
@@ -40,7 +40,7 @@ void map_falcon(Mapping& m) {
   m.set(Setting::ffn_dim, 4 * m.given(Setting::d_model), "ffn_hidden_size");
   m.copy_integer(Setting::ffn_dim, "ffn_hidden_size");
   if (!m.settings.has(Setting::context)) m.set(Setting::context, std::int64_t{2048}, "max_position_embeddings");
-  // num_kv_heads counts in the new architecture only; the older one has one KV head, or as many as heads.
+  // num_kv_heads is used only in the new architecture. In the old architecture the number of KV heads is 1 or the number of heads.
   const bool is_new = m.boolean("new_decoder_architecture").value_or(false);
   if (is_new) m.copy_integer(Setting::n_kv_heads, "num_kv_heads");
   else m.set(Setting::n_kv_heads, m.boolean("multi_query").value_or(true) ? 1 : m.given(Setting::n_heads), "multi_query");
@@ -50,7 +50,7 @@ void map_falcon(Mapping& m) {
   m.expect_text("activation", {"gelu"});
 }
 
-// Maps what GPT-BigCode (StarCoder) and GPT-2 have in common, and its one KV head.
+// Maps GPT-BigCode (StarCoder): the keys of GPT-2, with one KV head.
 void map_bigcode(Mapping& m) {
   map_gpt2(m);
   m.expect_boolean("multi_query", true);

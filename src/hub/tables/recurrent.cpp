@@ -10,7 +10,7 @@ namespace {
 
 bool attends(std::string_view kind) noexcept { return kind == "full_attention" || kind == "attention" || kind == "*"; }
 
-// Returns the kinds of the layers: `recurrent` for those with a recurrent mixer, "full_attention" for the others.
+// Returns a text for each layer: `recurrent` if it has a recurrent mixer, otherwise `attending`.
 Json kinds_of(const Filling& f, std::string_view recurrent, std::string_view attending = "full_attention") {
   return texts_of_layers(f.spec.n_layers(), [&](std::size_t layer) { return f.spec.layers[layer].is_recurrent() ? recurrent : attending; });
 }
@@ -83,7 +83,7 @@ void map_lfm2(Mapping& m) {
   }
   map_kv_heads(m, kinds, "layer_types");
   if (!m.boolean("block_auto_adjust_ff_dim").value_or(false)) return;
-  // The class computes the inner width as Llama 1 did: two thirds, times a factor, rounded up.
+  // transformers' class computes the inner width as Llama 1 does: two thirds of the number, times a factor, rounded up.
   std::int64_t width = std::clamp<std::int64_t>(m.given(Setting::ffn_dim), 0, std::int64_t{1} << 31) * 2 / 3;
   width = static_cast<std::int64_t>(m.number("block_ffn_dim_multiplier").value_or(1.0) * static_cast<double>(width));
   const std::int64_t multiple = std::clamp<std::int64_t>(m.integer("block_multiple_of").value_or(1), 1, 1 << 20);
@@ -136,7 +136,7 @@ void map_granitehybrid(Mapping& m) {
   if (rotates) map_rope(m);
 }
 
-// Returns the kinds of Nemotron-H's layers, in one letter: M Mamba-2, * attention, - FFN, E experts.
+// Returns the kinds of Nemotron-H's layers, one letter for each: M Mamba-2, * attention, - FFN, E experts.
 std::vector<std::string_view> nemotron_kinds(Mapping& m) {
   std::vector<std::string_view> kinds;
   if (const auto pattern = m.text("hybrid_override_pattern")) {
@@ -256,7 +256,7 @@ constexpr TensorRow kGraniteHybridRows[] = {
     {Role::experts_up, "block_sparse_moe.input_linear.weight", second_half},
     {Role::experts_down, "block_sparse_moe.output_linear.weight"},
 };
-// The FFN of models without experts has the name of the shared expert.
+// The FFN of models without experts, which has the name of the shared expert.
 constexpr TensorRow kGraniteHybridFeed[] = {
     {Role::ffn_gate, "shared_mlp.input_linear.weight", first_half, Of::models_without_experts},
     {Role::ffn_up, "shared_mlp.input_linear.weight", second_half, Of::models_without_experts},

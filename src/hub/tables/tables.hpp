@@ -5,12 +5,12 @@
 
 namespace tessera::detail::hub {
 
-[[nodiscard]] std::span<const Table> dense_tables() noexcept;      // Llama and those like it
+[[nodiscard]] std::span<const Table> dense_tables() noexcept;      // Llama and similar models
 [[nodiscard]] std::span<const Table> older_tables() noexcept;      // GPT-2, Falcon
 [[nodiscard]] std::span<const Table> encoder_tables() noexcept;    // BERT, RoBERTa
 [[nodiscard]] std::span<const Table> gemma_tables() noexcept;
 [[nodiscard]] std::span<const Table> expert_tables() noexcept;     // mixtures of experts with ordinary attention
-[[nodiscard]] std::span<const Table> latent_tables() noexcept;     // latent attention: DeepSeek and those like it
+[[nodiscard]] std::span<const Table> latent_tables() noexcept;     // latent attention: DeepSeek and similar models
 [[nodiscard]] std::span<const Table> recurrent_tables() noexcept;  // models with recurrent layers
 
 void map_granite_scales(Mapping& m);

@@ -1,11 +1,11 @@
-// The names of transformers' classes, for "architectures" in config.json, by which servers choose their own class.
+// The names of transformers' classes, for "architectures" in config.json. (Servers choose their implementation of a model by this name.)
 #pragma once
 
 #include <string_view>
 
 namespace tessera::detail::hub {
 
-// Returns the class of a type of model; empty if it is not known.
+// Returns the class of a type of model; empty if the class is not known.
 [[nodiscard]] std::string_view class_of(std::string_view model_type) noexcept;
 
 }  // namespace tessera::detail::hub

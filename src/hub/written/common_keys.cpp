@@ -9,12 +9,13 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// Returns whether two lists of divisors are the same but for the rounding of float32, in which converters compute them.
+// Returns whether two lists of divisors are equal up to the rounding of float32 (converters compute divisors in float32).
 bool are_close(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::ranges::equal(a, b, [](float x, float y) { return std::fabs(x - y) <= 1e-5f * std::fabs(y); });
 }
 
-// Returns Llama 3.1's parameters, of which GGUF files have the divisors only: the ones of released models are tried.
+// Returns Llama 3.1's rope parameters that lead to the divisors `wanted`, because GGUF files have only divisors. Tries the parameters of
+// released models.
 Json llama3_object(const Filling& f, const std::vector<float>& wanted) {
   constexpr double kFactors[][2] = {{1.0, 4.0}, {1.0, 2.0}, {1.0, 8.0}, {2.0, 4.0}, {0.5, 4.0}};  // low_freq_factor, high_freq_factor
   const double factor = static_cast<double>(*std::ranges::max_element(wanted));
@@ -34,7 +35,7 @@ Json llama3_object(const Filling& f, const std::vector<float>& wanted) {
       }
     }
   }
-  return {};  // the check of the written folder finds that the tensor is missing
+  return {};  // the check of the written folder then reports that the tensor is missing
 }
 
 Json longrope_object(const Filling& f, const std::vector<float>& short_factors, const std::vector<float>& long_factors) {
@@ -77,7 +78,7 @@ Json rope_scaling_of(const Filling& f) {
   copy("beta_slow", Setting::yarn_beta_slow);
   copy("attention_factor", Setting::yarn_magnitude);
   if (const auto multiplier = f.number(Setting::yarn_log_multiplier)) {
-    const double said = f.architecture.is_latent ? *multiplier / 0.1 : *multiplier;  // a tenth in GGUF, see map_latent()
+    const double said = f.architecture.is_latent ? *multiplier / 0.1 : *multiplier;  // the setting is a tenth (map_latent())
     const double rounded = std::round(said * 1e4) / 1e4;
     object.set("mscale", std::fabs(rounded - said) < 1e-6 ? rounded : said);
     object.set("mscale_all_dim", std::fabs(rounded - said) < 1e-6 ? rounded : said);
@@ -91,7 +92,7 @@ void fill_rope(Filling& f) {
   const double theta = f.number(Setting::rope_theta).value_or(usual);
   f.set_number("rope_theta", theta);
   Json scaling = rope_scaling_of(f);
-  // Layers with a window may have the same rope unscaled: then each kind of layer has an object (transformers 5).
+  // Layers with a window may have the same rope without scaling. Then each kind of layer gets an object (transformers 5).
   const MixedWindows& windows = f.architecture.windows;
   if (!scaling.is_null() && windows.rope == WindowedRope::unscaled && windows.theta == 0.0) {
     Json plain = Json::object(), both = Json::object();
@@ -115,7 +116,7 @@ void fill_temperature(Filling& f) {
   object.set("rope_theta", f.number_json(f.number(Setting::rope_theta).value_or(10000.0)));
   object.set("llama_4_scaling_beta", f.number_json(f.spec.temperature_rate));
   f.set("rope_parameters", std::move(object));
-  f.set("rope_scaling", Json());  // transformers would take it instead
+  f.set("rope_scaling", Json());  // null, because transformers would use it instead of rope_parameters
 }
 
 void fill_partial_rope(Filling& f, std::string_view key) {
@@ -132,7 +133,7 @@ void fill_partial_rope(Filling& f, std::string_view key) {
 void fill_window(Filling& f) {
   const auto windowed = f.windowed_layers();
   const std::int64_t usual = f.architecture.windows.length, length = f.integer(Setting::window).value_or(usual);
-  // Where layers are mixed, layer_types says which have the window, and that may be none.
+  // In architectures that mix layers, layer_types says which layers have the window. (It may be none of them.)
   const bool is_used = !windowed.empty() || f.architecture.windows.period != 0;
   f.set("sliding_window", is_used && length > 0 ? Json(length) : Json());
 }

@@ -13,7 +13,7 @@ void Filling::set(std::string_view key, Json value) {
 
 void Filling::fill_integer(std::string_view key, Setting setting) {
   auto value = integer(setting);
-  if (setting == Setting::window_pattern && model_.settings().has_list(setting)) return;  // a flag for each layer: layer_types has them
+  if (setting == Setting::window_pattern && model_.settings().has_list(setting)) return;  // layer_types has the list's flags
   if (!value && setting == Setting::vocab_size) value = spec.vocab_size;
   if (setting == Setting::key_dim && !value) value = usual_head_dim();
   if (setting == Setting::n_layers) value = spec.n_layers();  // without draft heads
@@ -21,7 +21,7 @@ void Filling::fill_integer(std::string_view key, Setting setting) {
 }
 
 std::optional<std::int64_t> Filling::usual_head_dim() const noexcept {
-  if (architecture.name == "falcon") return std::nullopt;  // whose class computes it
+  if (architecture.name == "falcon") return std::nullopt;  // Falcon's class computes the size
   for (const LayerSpec& layer : spec.layers) {
     if (layer.key_dim != 0) return layer.key_dim;
   }
@@ -36,7 +36,7 @@ void Filling::fill_boolean(std::string_view key, Setting setting) {
   const auto value = model_.settings().find(setting);
   const auto* flag = value ? std::get_if<bool>(&*value) : nullptr;
   if (flag != nullptr) return set(key, *flag);
-  // Files that do not say mean the architecture's default, which is not the default of transformers' class.
+  // If the file does not state the setting, the architecture's default holds. transformers' class has another default, so the key is set.
   if (setting == Setting::renormalise_experts) set(key, architecture.experts.renormalise == Renormalise::yes);
 }
 

@@ -1,6 +1,6 @@
-// Fills in config.json from a model's settings. The functions of tables that translate config.json into settings (Table::map) do it on the
-// way: before such a function copies a key, it sets the key. Where a function computes a setting from keys, it first calls a function that
-// computes the keys from the setting.
+// Fills in config.json from a model's settings. The functions that translate config.json into settings (Table::map) do this too: when a
+// folder is written (Mapping::filling), a function that copies a key first sets the key from the setting. A function that computes a
+// setting from several keys first calls a function that computes these keys from the setting.
 #pragma once
 
 #include <optional>
@@ -16,20 +16,21 @@
 
 namespace tessera::detail::hub {
 
-// How numbers are written that GGUF files have as float32: as the shortest number that becomes the same float32 (1e-05), or with all digits.
+// The way to write numbers that GGUF files have as float32. shortest: the shortest number that becomes the same float32 (1e-05); all: all
+// digits.
 enum class Digits : std::uint8_t { shortest, all };
 
 class Filling {
  public:
-  // `config` starts with an empty config.json. The object views all others.
+  // Precondition: `config` has an empty config.json. All arguments except `digits` must outlive the object.
   Filling(Config& config, const ModelSource& model, const Architecture& its_architecture, const ModelSpec& its_spec, Digits digits) noexcept
       : spec(its_spec), architecture(its_architecture), config_(config), model_(model), digits_(digits) {}
 
   const ModelSpec& spec;
   const Architecture& architecture;
 
-  // Set a key of config.json, unless config.json has it. fill() does so with the value of a setting; it does nothing if the model does not
-  // have the setting. Of a list with a number for each layer it takes the largest.
+  // Set a key of config.json, unless config.json has the key. The fill_ functions set the key to the value of a setting (for a list with a
+  // number for each layer: to the largest number), and do nothing if the model does not have the setting.
   void set(std::string_view key, Json value);
   void set_number(std::string_view key, double value) { set(key, number_json(value)); }
   void fill_integer(std::string_view key, Setting setting);
@@ -53,7 +54,8 @@ class Filling {
   [[nodiscard]] std::vector<bool> windowed_layers() const;
 
  private:
-  // Returns the size of a head, for files that leave it out because it follows from other numbers. Classes may have another default.
+  // Returns the size of a head, for files that leave the size out because it follows from other numbers. config.json states it, because
+  // transformers' classes may have another default.
   [[nodiscard]] std::optional<std::int64_t> usual_head_dim() const noexcept;
 
   Config& config_;

@@ -28,7 +28,7 @@ FolderDims twice_the_values(const Shape&, const FolderDims& made) {
   dims.dims[0] *= 2;
   return dims;
 }
-// Experts' matrices [inputs, outputs], gate and up in one, as hubs have them.
+// The shape of experts' matrices as hubs have them: [inputs, outputs], with gate and up in one matrix.
 FolderDims swapped_experts(const Shape&, const FolderDims& made) { return of({made.dims[1], made.dims[0], made.dims[2]}); }
 FolderDims swapped_halves(const Shape&, const FolderDims& made) { return of({2 * made.dims[1], made.dims[0], made.dims[2]}); }
 FolderDims expanded_keys(const Shape& shape, const FolderDims& made) {

@@ -1,4 +1,4 @@
-// The shape that a tensor has in a folder, where an arrangement (arrangements.hpp) changes it on the way into the model.
+// The shape of a tensor in a folder, for tensors whose shape an arrangement (arrangements.hpp) changes when the model is read.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ struct FolderDims {
   std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // innermost first
 };
 
-// Returns the shape of the folder's tensor from which `arrange` makes a tensor of the shape `made`. nullopt: the arrangement is not known
-// here; a folder of that type cannot be written.
+// Returns the shape of the folder's tensor from which `arrange` makes a tensor of the shape `made`. nullopt: the inverse of the
+// arrangement is not implemented, so a folder of this type cannot be written.
 [[nodiscard]] std::optional<FolderDims> folder_dims(Arrange arrange, const Shape& shape, const FolderDims& made) noexcept;
 
 }  // namespace tessera::detail::hub

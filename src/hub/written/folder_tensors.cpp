@@ -12,14 +12,14 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// A part of a recipe needs a matrix only for reading, which is not done here.
+// Returns a recipe that copies a tensor of these dims. Its part has no matrix, because the recipe does not read anything.
 Recipe recipe_of(const FolderDims& dims) {
   Recipe recipe{.dtype = DType::f32, .n_dims = dims.n, .dims = dims.dims};
   recipe.parts.push_back({.matrix = nullptr, .rows = recipe.values() / dims.dims[0], .columns = dims.dims[0]});
   return recipe;
 }
 
-// Returns whether heads that stand beside the model have this name: "lm_head.weight" beside "model.layers...".
+// Returns whether the row is for a tensor outside of the model's prefix, such as "lm_head.weight" beside "model.layers...".
 bool stands_beside(const TensorRow& row) noexcept {
   return row.role == Role::output || row.role == Role::output_bias || row.name.starts_with("classifier.") || row.name.starts_with("head.");
 }
@@ -42,7 +42,7 @@ class TensorPlanner {
   }
 
  private:
-  // Calls act() for the rows of the model, or for all others.
+  // Calls act() for the rows of the model's tensors if `owner` is Owner::model, otherwise for all other rows.
   template <class Act>
   void each_row(Owner owner, const Act& act) {
     for (std::size_t list = 0; list < table_.rows.size(); ++list) {
@@ -53,7 +53,8 @@ class TensorPlanner {
     }
   }
 
-  // Returns whether a later list of the table has the role too: lists that several types share come first, and a type's own names count.
+  // Returns whether a later list of the table also has the role. Lists that several types share come first, so the later list has the type's
+  // own name of the tensor.
   [[nodiscard]] bool is_named_later(Role role, std::size_t list) const {
     for (std::size_t later = list + 1; later < table_.rows.size(); ++later) {
       for (const TensorRow& row : table_.rows[later]) {
@@ -63,7 +64,7 @@ class TensorPlanner {
     return false;
   }
 
-  // Returns whether the row is only for models of the type with experts, or only for those without, and this model is not one of these.
+  // Returns whether this model does not use the row, because the row is only for models with experts, or only for models without experts.
   [[nodiscard]] bool is_for_others(const TensorRow& row) const noexcept {
     return (row.of == Of::models_with_experts && !has_experts_) || (row.of == Of::models_without_experts && has_experts_);
   }
@@ -75,11 +76,11 @@ class TensorPlanner {
     return false;
   }
 
-  // Returns whether the row is for another variant of the type, which has another name for the tensor.
+  // Returns whether the row is not for this model, but for another variant of the type, which has another name for the tensor.
   [[nodiscard]] bool is_other_variant(const TensorRow& row, std::uint32_t layer) const {
     if (is_for_others(row)) return true;
-    if (row.name.starts_with("dense.")) return true;  // in folders of their own
-    // Falcon's ln_mlp stands beside ln_attn only.
+    if (row.name.starts_with("dense.")) return true;  // Dense modules have separate folders
+    // In Falcon, only models with ln_attn have ln_mlp.
     return row.name.starts_with("ln_mlp.") && model_.find_tensor(row_of(Role::attn_norm_2).tensor_name(layer)) == nullptr;
   }
 
@@ -88,7 +89,7 @@ class TensorPlanner {
     const TensorInfo* info = model_.find_tensor(row_of(row.role).tensor_name(layer));
     if (info == nullptr) return add_fused_experts(row, layer);
     const auto index = static_cast<std::size_t>(info - model_.tensors().data());
-    if (is_used_[index]) return {};  // another row of the table, for folders that call the tensor otherwise
+    if (is_used_[index]) return {};  // another row has added the tensor; this row is for folders with another name of it
     is_used_[index] = true;
     FolderDims made{.n = info->n_dims, .dims = info->dims};
     if (row.name.find('*') != std::string_view::npos) return add_experts(row, layer, *info, made);
@@ -101,7 +102,7 @@ class TensorPlanner {
     return put(name_of(row, layer, 0), *dims, {.tensor = info, .first = 0, .values = recipe.values(), .recipe = std::move(recipe)});
   }
 
-  // Some GGUF files have gate and up of all experts in one tensor, where folders have two matrices for each expert.
+  // Adds two matrices for each expert, for GGUF files that have gate and up of all experts in one tensor.
   Status add_fused_experts(const TensorRow& row, std::uint32_t layer) {
     const bool is_half = (row.role == Role::experts_gate || row.role == Role::experts_up) && row.name.find('*') != std::string_view::npos;
     const TensorInfo* info = is_half ? model_.find_tensor(row_of(Role::experts_gate_up).tensor_name(layer)) : nullptr;
@@ -111,14 +112,14 @@ class TensorPlanner {
     const std::uint64_t values = dims.dims[0] * dims.dims[1];
     for (std::uint64_t expert = 0; expert < info->dims[2]; ++expert) {
       std::string name = name_of(row, layer, static_cast<std::uint32_t>(expert));
-      if (by_name_.contains(name)) return {};  // another row of the table
+      if (by_name_.contains(name)) return {};  // another row of the table has added it
       TESSERA_TRY_STATUS(put(std::move(name), dims, {.tensor = info, .first = (2 * expert + (row.role == Role::experts_up ? 1 : 0)) * values,
                                                      .values = values, .recipe = recipe_of(dims)}));
     }
     return {};
   }
 
-  // The matrices of a layer's experts become a tensor each.
+  // Adds a tensor for the matrix of each expert of a layer.
   Status add_experts(const TensorRow& row, std::uint32_t layer, const TensorInfo& info, FolderDims made) {
     const std::uint64_t experts = made.dims[made.n - 1];
     made.dims[--made.n] = 1;
@@ -137,7 +138,7 @@ class TensorPlanner {
     return stands_beside(row) ? std::move(names.back()) : std::move(names.front());
   }
 
-  // Adds a part to the folder's tensor of a name.
+  // Adds a part to the folder's tensor `name`.
   Status put(std::string name, const FolderDims& dims, WrittenPart part) {
     const auto [at, is_new] = by_name_.try_emplace(name, tensors_.size());
     if (is_new) {
@@ -153,7 +154,8 @@ class TensorPlanner {
     return {};
   }
 
-  // A tensor that no row has would be lost. Exception: factors of the rope, which config.json has.
+  // Checks that rows have used all tensors of the model, because other tensors would be lost. Exception: the rope's factors, which are in
+  // config.json.
   [[nodiscard]] Status check_all_used() const {
     for (std::size_t i = 0; i < is_used_.size(); ++i) {
       const std::string_view name = model_.tensors()[i].name;
@@ -168,7 +170,7 @@ class TensorPlanner {
   const Table& table_;
   std::uint32_t n_layers_, n_further_;
   Shape shape_;
-  std::vector<bool> is_used_;  // of the model's tensors
+  std::vector<bool> is_used_;  // for each tensor of the model
   bool has_experts_ = false;
   std::vector<WrittenTensor> tensors_;
   std::unordered_map<std::string, std::size_t> by_name_;

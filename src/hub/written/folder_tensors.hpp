@@ -1,6 +1,6 @@
-// The tensors of a folder that is written, and the model's tensors that they are made of. The rows of a type's table say how the model's
-// tensors are made from the folder's; here the same recipes are followed backwards: a recipe is applied to the numbers 0, 1, 2 ... of the
-// folder's tensor, and so says for each number of the model's tensor where it belongs.
+// The tensors of a folder that is written, and the model's tensors from which they are made. The rows of a type's table say how the model's
+// tensors are made from the folder's tensors. Here the same recipes are used backwards: a recipe is applied to a list of indices 0, 1, 2
+// ... in place of the folder tensor's numbers. The result has, for each number of the model's tensor, its index in the folder's tensor.
 #pragma once
 
 #include <functional>
@@ -28,27 +28,27 @@ struct WrittenPart {
 struct WrittenTensor {
   std::string name;
   FolderDims dims;
-  DType dtype = DType::f32;  // of the folder's tensor: F32, F16 or BF16
-  DType main = DType::f32;   // of the model's matrices
+  DType dtype = DType::f32;  // type of the folder's tensor: F32, F16 or BF16
+  DType main = DType::f32;   // type that most of the folder's matrices get
   std::vector<WrittenPart> parts;
-  // Numbers that become another number in `dtype`: those of a quantised matrix, or of a matrix whose type the caller chose.
+  // true: numbers are rounded to `dtype` (a quantised matrix, or a matrix whose type the caller chose).
   bool is_rounded = false;
 
   [[nodiscard]] std::uint64_t values() const noexcept { return dims.dims[0] * dims.dims[1] * dims.dims[2] * dims.dims[3]; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return values() * number_bytes(dtype); }
 };
 
-// Returns the folder's tensors in the order of the table: those of the model, then those of each layer. They have no `dtype` yet. Errors:
-// unsupported, the model has a tensor that folders of the type do not have, or one whose shape does not fit.
+// Returns the folder's tensors in the order of the table: tensors of the model, then tensors of each layer. choose_types() sets their `dtype`
+// later. Errors: unsupported, the model has a tensor that folders of the type do not have, or a tensor whose shape does not fit.
 [[nodiscard]] Result<std::vector<WrittenTensor>> written_tensors(const ModelSource& model, const Table& table, std::uint32_t n_layers,
                                                                 std::uint32_t n_further);
 
-// Chooses the types: F32, F16 and BF16 stay, quantised matrices become `main`; if `all` is true, all matrices do. Small tensors of float32
-// become `main` if `main` holds each of their numbers exactly.
+// Chooses the types. F32, F16 and BF16 tensors keep their type; quantised matrices (all matrices if `all` is true) get the type `main`. Small
+// float32 tensors get `main` if it represents each of their numbers exactly.
 [[nodiscard]] Status choose_types(const ModelSource& model, DType main, bool all, const std::stop_token& stop, std::vector<WrittenTensor>& tensors);
 
 // Passes the bytes of a tensor to `write`. Memory: a few MB; several times the tensor's bytes if its numbers are put into another order.
-// Errors: corrupt_file, a number that the tensor's type cannot hold; cancelled; those of reading and of `write`.
+// Errors: corrupt_file, the tensor's type cannot represent a number; cancelled; those of reading and of `write`.
 [[nodiscard]] Status write_tensor(const ModelSource& model, const WrittenTensor& tensor, const std::stop_token& stop, const ByteSink& write);
 
 }  // namespace tessera::detail::hub

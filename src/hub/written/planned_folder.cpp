@@ -15,7 +15,7 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// The model as it is when the written config.json is read again, for its spec.
+// The model with the settings that follow from the written config.json. Its spec is compared with the model's own spec.
 class ReadAgain final : public ModelSource {
  public:
   ReadAgain(const ModelSource& model, HubSettings settings, const Mapping& mapping) : model_(model), settings_(std::move(settings)) {
@@ -44,7 +44,7 @@ class ReadAgain final : public ModelSource {
   std::vector<TensorInfo> tensors_;
 };
 
-// Returns the first line of `wanted` that `got` does not have, and the line that `got` has instead.
+// Returns the first line that differs between `wanted` and `got`, in both texts.
 std::string difference(std::string_view wanted, std::string_view got) {
   while (!wanted.empty()) {
     const std::string_view line = wanted.substr(0, wanted.find('\n')), other = got.substr(0, got.find('\n'));
@@ -55,14 +55,14 @@ std::string difference(std::string_view wanted, std::string_view got) {
   return "nothing";
 }
 
-// The architectures of which another architecture's types of folders are variants.
+// Returns the architecture whose types of folders are used for `architecture`: another one if `architecture` is a variant of it.
 std::string_view folders_of(std::string_view architecture) noexcept {
   if (architecture == "nemotron_h_moe") return "nemotron_h";
   if (architecture == "gemma-embedding") return "gemma3";
   return architecture;
 }
 
-// Keys that say which tensors a layer has. They change nothing here: tensors are there or not. transformers' classes need them.
+// Adds keys that say which tensors a layer has. tessera does not read them (it sees the tensors), but transformers' classes need them.
 void add_class_keys(const Filling& f, const ModelSource& model, Json& config) {
   const auto set = [&](std::string_view key, Json value) {
     if (config.find(key) == nullptr) config.set(key, std::move(value));
@@ -73,7 +73,7 @@ void add_class_keys(const Filling& f, const ModelSource& model, Json& config) {
   set("use_qk_norm", f.has_in_any_layer(Role::attn_q_norm));
   set("use_qkv_bias", f.has_in_any_layer(Role::attn_q_bias));
   set("use_bias", f.has_in_any_layer(Role::ffn_up_bias));
-  // rope_parameters say all, and some classes would take even a null instead.
+  // rope_parameters has all numbers. A rope_scaling of null is removed, because some classes would use even a null instead.
   if (config.find("rope_parameters") != nullptr) {
     std::erase_if(*config.members(), [](const Json::Member& member) { return member.first == "rope_scaling" && member.second.is_null(); });
   }
@@ -160,7 +160,7 @@ class FolderPlanner {
     return folder;
   }
 
-  // Returns the type of most numbers of the matrices; BF16 if most are quantised.
+  // Returns the type that most of the matrices' numbers have; BF16 if most are quantised.
   [[nodiscard]] DType main_type() const {
     std::uint64_t f32 = 0, f16 = 0, others = 0;
     for (const TensorInfo& tensor : model_.tensors()) {

@@ -1,4 +1,4 @@
-// A folder that is to be written: the type that fits the model, its config.json, and its tensors.
+// The plan of a folder that will be written: the type of model that fits, config.json, and the tensors.
 #pragma once
 
 #include <vector>
@@ -14,12 +14,12 @@ namespace tessera::detail::hub {
 struct PlannedFolder {
   const Table* table = nullptr;
   Json config;
-  std::vector<TextFile> texts;         // the other files of text
+  std::vector<TextFile> texts;         // the other text files
   std::vector<WrittenTensor> tensors;  // in the order in which they are written
 };
 
-// Returns the folder for a model, of the first type whose config.json, read again, describes the same computation. Errors: as of
-// plan_folder().
+// Returns the folder for a model. Tries the types of the model's architecture, and takes the first type whose config.json, when it is read
+// again, describes the same computation. Errors: those of plan_folder().
 [[nodiscard]] Result<PlannedFolder> planned_folder(const ModelSource& model, const FolderOptions& options);
 
 }  // namespace tessera::detail::hub

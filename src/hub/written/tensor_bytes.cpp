@@ -1,4 +1,4 @@
-// The bytes of a folder's tensor: numbers are changed back and put into the folder's order.
+// Computes the bytes of a folder's tensor: changes numbers back (such as 1 + weight), and puts them into the folder's order.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -16,7 +16,7 @@ namespace tessera::detail::hub {
 namespace {
 
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;         // values that are read together
-constexpr std::uint64_t kMostNarrowed = std::uint64_t{1} << 24;  // values of a tensor that counts as small
+constexpr std::uint64_t kMostNarrowed = std::uint64_t{1} << 24;  // limit for the values of a small tensor
 
 Status stopped() { return error_at(ErrorCode::cancelled, {}, "writing the folder was cancelled"); }
 
@@ -35,7 +35,7 @@ float changed_by(Numbers numbers, float x) noexcept {
   return x;
 }
 
-// Returns the logarithm from which the rate of decay was computed: one that gives the same float32, in few digits if there is one.
+// Returns a logarithm that becomes the same rate of decay in float32; one with few digits, if it exists.
 float logarithm_of(float rate, DType main) noexcept {
   const auto near = static_cast<float>(std::log(-static_cast<double>(rate)));
   if (!(rate < 0.0f)) return near;
@@ -93,14 +93,14 @@ Status each_piece(const ModelSource& model, const WrittenTensor& tensor, const W
   return {};
 }
 
-// Returns for each unit of the model's tensor where it stands in the folder's. A unit is a row if the recipe copies rows, or a number.
+// The place in the folder's tensor of each unit of the model's tensor. A unit is a row if the recipe copies rows, otherwise a number.
 struct Places {
   std::uint64_t values_in_unit = 1;
   std::vector<std::uint32_t> of;
 };
 Result<Places> places_of(const WrittenPart& part) {
   Recipe recipe = part.recipe;
-  recipe.dtype = DType::f32;  // whose numbers have the size of an index
+  recipe.dtype = DType::f32;  // F32 numbers have the size of an index
   recipe.numbers = Numbers::same;
   Places places;
   if (recipe.copies_rows()) places.values_in_unit = std::exchange(recipe.parts.front().columns, 1);
@@ -124,7 +124,7 @@ bool is_in_order(const WrittenTensor& tensor) noexcept {
   return recipe.order.empty() && recipe.transposed_rows == 0 && recipe.transposed_last == 0 && recipe.column_order.empty();
 }
 
-// Returns the whole tensor, for those whose numbers change places. Numbers of the folder's tensor that no part has are 0.
+// Returns the bytes of a whole tensor, for tensors whose numbers change places. Numbers of the folder's tensor that no part has are 0.
 Result<std::vector<std::byte>> whole_tensor(const ModelSource& model, const WrittenTensor& tensor, const std::stop_token& stop) {
   std::vector<std::byte> whole(tensor.bytes());
   for (const WrittenPart& part : tensor.parts) {
@@ -142,7 +142,7 @@ Result<std::vector<std::byte>> whole_tensor(const ModelSource& model, const Writ
   return whole;
 }
 
-// Returns whether `main` holds each number of the tensor.
+// Returns whether the type `main` represents each number of the tensor exactly.
 Result<bool> fits(const ModelSource& model, const WrittenTensor& tensor, const std::stop_token& stop) {
   bool is_exact = true;
   for (const WrittenPart& part : tensor.parts) {
@@ -159,7 +159,8 @@ Result<bool> fits(const ModelSource& model, const WrittenTensor& tensor, const s
   return is_exact;
 }
 
-// Returns whether the caller's choice of a type is for this tensor: routers and convolutions are small, and results depend on them strongly.
+// Returns whether the caller's choice of a type applies to this tensor. It does not apply to routers and convolutions, because they are small
+// and results depend on them strongly.
 bool is_matrix(const WrittenTensor& tensor) noexcept {
   const std::string_view name = tensor.parts.front().tensor->name;
   return tensor.dims.n >= 2 && tensor.dims.dims[1] > 1 && !name.ends_with(".ffn_gate_inp.weight") && name.find("conv") == std::string_view::npos;

@@ -44,7 +44,7 @@ class TextFiles {
 
   Result<std::vector<TextFile>> run() {
     TESSERA_TRY_STATUS(add_tokenizer());
-    // A key that is missing would be the default of transformers' class, which another vocabulary may not have.
+    // Missing keys are set to null. Otherwise transformers' class would use its default ids, which the vocabulary may not have.
     for (const std::string_view key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
       if (config_.find(key) == nullptr) config_.set(key, Json());
     }
@@ -112,7 +112,7 @@ class TextFiles {
     return static_cast<Token>(*id);
   }
 
-  // A model without a tokenizer still has ids.
+  // Copies the ids of special tokens, for models without a tokenizer.
   void copy_ids() {
     for (const auto& [setting, key] : {std::pair{Setting::bos_token, "bos_token_id"}, std::pair{Setting::eos_token, "eos_token_id"},
                                        std::pair{Setting::padding_token, "pad_token_id"}}) {
@@ -156,7 +156,7 @@ class TextFiles {
     if (text && !text->empty()) files_.push_back({"chat_template.jinja", std::string(*text)});
   }
 
-  // The files of sentence-transformers, for models that make embeddings.
+  // Adds the files of sentence-transformers, for models that compute embeddings.
   void add_embedding() {
     constexpr std::string_view kModes[] = {"", "mean", "cls", "lasttoken"};
     constexpr std::string_view kFlags[] = {"", "pooling_mode_mean_tokens", "pooling_mode_cls_token", "pooling_mode_lasttoken"};

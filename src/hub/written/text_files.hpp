@@ -1,4 +1,4 @@
-// The files of a folder that concern text and how the model is used, for a folder that is written: the inverse of read_text_settings() and
+// Makes the files of a written folder that concern text and the use of the model: the inverse of read_text_settings() and
 // read_embedding_settings().
 #pragma once
 
@@ -21,7 +21,7 @@ struct TextFile {
 // Returns the files, and sets the keys of special tokens in config.json. Errors: those of the tokenizer.
 [[nodiscard]] Result<std::vector<TextFile>> text_files(const Settings& settings, Json& config, const std::stop_token& stop);
 
-// Returns JSON in lines, as transformers writes it, so that people can read it.
+// Returns JSON as text with indented lines, like transformers writes it.
 [[nodiscard]] std::string in_lines(const Json& json);
 
 }  // namespace tessera::detail::hub

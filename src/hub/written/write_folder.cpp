@@ -55,7 +55,7 @@ detail::SafetensorsType safetensors_type_of(DType dtype) noexcept {
   return dtype == DType::f32 ? detail::SafetensorsType::f32 : dtype == DType::f16 ? detail::SafetensorsType::f16 : detail::SafetensorsType::bf16;
 }
 
-// A folder under another name beside its own, which is removed unless keep() renames it.
+// A folder that is written under a temporary name beside its final name. The destructor removes the folder, unless keep() has renamed it.
 class DraftFolder {
  public:
   static Result<DraftFolder> create(const fs::path& path) {
@@ -141,7 +141,7 @@ Status compare_written(const fs::path& path, const ModelSource& model, const std
   TESSERA_TRY(const auto again, open_model(path, stop));
   for (const TensorInfo& tensor : model.tensors()) {
     const TensorInfo* own = again->find_tensor(tensor.name);
-    const bool is_cut = tensor.name.ends_with(row_of(Role::experts_gate_up).name);  // may be two tensors in a folder
+    const bool is_cut = tensor.name.ends_with(row_of(Role::experts_gate_up).name);  // may be two tensors in the folder
     if ((own != nullptr && own->dims == tensor.dims) || (own == nullptr && is_cut)) continue;
     return detail::error_at(ErrorCode::unsupported, model.called(tensor.name), "the folder that was written does not have the tensor when it is read again: please report this");
   }

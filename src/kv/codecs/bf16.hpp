@@ -1,4 +1,4 @@
-// BF16: the upper half of an f32, rounded to nearest, ties to even. It has the range of F32, with 8 bits of precision.
+// BF16: the upper half of an f32, rounded to nearest, ties to even. BF16 has the range of F32, with 8 bits of precision.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // FP8: x / scale is stored as E4M3 (core/float8.hpp), with one f32 scale for each token and head that maps the largest |x| to 448.
 // Numbers are not rotated: E4M3 is a floating-point type, so a small number keeps its four significant bits beside an outlier. The scale
-// in memory is 256 times larger, because kernels read an element's bits as F16, which gives 1 / 256 of its value. If a number is a NaN or
-// an infinity, the scale is NaN, and so is each decoded number of the token and head.
+// in memory is 256 times larger, because kernels read an element's bits as an F16 number, which is 1 / 256 of the element's value. If a
+// number is a NaN or an infinity, the scale is NaN, and so is each decoded number of the token and head.
 #pragma once
 
 #include <cstddef>

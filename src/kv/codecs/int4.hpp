@@ -1,6 +1,6 @@
 // INT4: rotated numbers (kv/rotation.hpp) are stored as x = n * m * scale, where
 //   n      is an integer of four bits for each number, -8 .. 7
-//   m      is an integer for each 16 numbers, 1 .. 15 or -1 .. -15. Its sign is such that the number of largest magnitude has n = -8
+//   m      is an integer for each 16 numbers, 1 .. 15 or -1 .. -15. Its sign is chosen so that the number of largest magnitude has n = -8
 //   scale  is one f32 for each token and head. It maps the largest |x| to 8 * 15
 // m is one of the two integers next to the exact factor: the one with the smaller rounding error. n * m fits into 8 bits, so kernels
 // can multiply it like INT8's numbers. If a number is a NaN or an infinity, the scale is NaN, and so is each decoded number of the token

@@ -1,7 +1,7 @@
 // INT8: rotated numbers (kv/rotation.hpp) are stored as q = round(x / scale), ties to even, with one f32 scale for each token and head. The
-// scale is the largest |x| divided by 127, 126, 125 or 124, so q lies in -127..127. The scale with the smallest rounding error of these
-// four is taken (best_scale.hpp): for 64 numbers the error is a tenth less than with 127 alone.
-// The scale is at least the smallest normal float, so that nothing is divided by zero. (Numbers smaller than that lose precision.) If a
+// scale is the largest |x| divided by 127, 126, 125 or 124, so q lies in -127..127. Of these four scales the codec takes the one with the
+// smallest rounding error (best_scale.hpp): for 64 numbers the error is a tenth less than if the divisor were always 127.
+// The scale is at least the smallest normal float, so that nothing is divided by zero. (Numbers below that limit lose precision.) If a
 // number is a NaN or an infinity, or if a sum of the rotation overflows, the scale is NaN, and so is each decoded number of the token and
 // head: the error shows in the results and is not hidden by clamping.
 #pragma once

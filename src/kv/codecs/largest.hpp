@@ -18,8 +18,8 @@ constexpr float largest_of(const float* values, std::size_t n) noexcept {
   return finite ? largest : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Returns the scale that maps `largest` to `times`: largest / times, within two bounds. The scale is at least the smallest normal float,
-// so that nothing is divided by zero. It is at most a scale for which times * scale is still finite. Returns NaN if `largest` is NaN.
+// Returns the scale that maps `largest` to `times`: largest / times, within two bounds. The scale is at least the smallest normal float, so
+// that nothing is divided by zero. The scale is also small enough for times * scale to be finite. Returns NaN if `largest` is NaN.
 constexpr float scale_from(float largest, float times) noexcept {
   if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
   constexpr float kLeast = std::numeric_limits<float>::min();

@@ -1,5 +1,5 @@
-// The file for KV pages that are not in memory: preallocated and divided into extents, with a thread that reads and writes them. Nothing of
-// the file is left behind, however the process ends.
+// The file for KV pages that are not in memory: preallocated and divided into extents, with a thread that reads and writes them. The system
+// deletes the file when the process ends, even after a crash.
 #pragma once
 
 #include <condition_variable>
@@ -67,7 +67,7 @@ class PageFile {
 
  private:
   PageFile(os::File file, std::uint64_t bytes, Memory& memory, Buffer bounce);
-  // Returns the offset of the first gap of `bytes` at or behind `from`; size_ if there is none.
+  // Returns the offset of the first gap of `bytes` at or after `from`; size_ if there is none.
   [[nodiscard]] std::uint64_t find_gap(std::uint64_t from, std::uint64_t bytes) const noexcept;
   void give_back(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void work() noexcept;

@@ -5,8 +5,7 @@
 //   cached  no sequence holds the page, but the prefix index can find it; it is only in memory
 //   clean   like cached, but there is a copy in the file, so evicting the page loses nothing
 //   free    no sequence holds the page, and the index does not know it
-// Cached, clean and free pages are in one list each. The first page of a list is the one that was unused for the longest time, and is
-// taken first.
+// Cached, clean and free pages are in one list each. The first page of a list was unused for the longest time, and is taken first.
 #pragma once
 
 #include <cstdint>
@@ -41,21 +40,22 @@ class PagePool {
 
   // Add and remove references to pages. (New pages come from KvPools::State::acquire().)
   void share(PageId id) noexcept;                      // adds a reference
-  void share(std::span<const PageId> ids) noexcept;    // the same for each page; skips kNoPage
+  void share(std::span<const PageId> ids) noexcept;    // adds a reference to each page; skips kNoPage
   void release(std::span<const PageId> ids) noexcept;  // removes one reference from each page; skips kNoPage
   [[nodiscard]] std::uint32_t references(PageId id) const noexcept { return pages_[id].references; }
   // Returns whether the sequence that holds the page may write to it: no other sequence holds the page, and the index does not know it.
   [[nodiscard]] bool is_private(PageId id) const noexcept {
     return pages_[id].references == 1 && pages_[id].indexed == nullptr;
   }
-  // If only one sequence holds the page, takes it out of the index, so that the sequence may write to it. Returns whether it may.
+  // If only one sequence holds the page, takes it out of the index, so that the sequence may write to it. Returns whether the
+  // sequence may write to it now.
   bool make_private(PageId id) noexcept;
 
   // Makes sure that there are `n` free pages, for KvPools::State::acquire(). Evicts cached pages if necessary. If pages are being written
   // to the file, this may wait for them, with the lock released. Errors: cache_full, the budget has no room; out_of_memory, Memory has
   // none.
   Status provide(std::size_t n, std::unique_lock<std::mutex>& lock);
-  [[nodiscard]] PageId take() noexcept;   // takes a free page, with one reference. Precondition: there is one
+  [[nodiscard]] PageId take() noexcept;   // takes a free page, with one reference. Precondition: a page is free
   void put_back(PageId id) noexcept;      // undoes take()
 
   // Puts a used page into the index.
@@ -89,7 +89,7 @@ class PagePool {
   [[nodiscard]] std::size_t free() const noexcept { return free_.size; }
   // For tests: checks all lists and counts, and returns a text that says what is wrong; empty if nothing is.
   [[nodiscard]] std::string check() const;
-  // Number of ids, including those of pages whose slab was given back.
+  // Number of ids, including the ids of pages whose slab was given back.
   [[nodiscard]] PageId ids() const noexcept { return static_cast<PageId>(pages_.size()); }
 
  private:

@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-// Limit for the number of pages that are being written at the same time, because such a page cannot be evicted.
+// Limit for the number of pages that are being written at the same time, because a page cannot be evicted while it is written.
 constexpr std::size_t kMostWriting = 8;
 
 }  // namespace

@@ -71,9 +71,9 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   // Gives back all cached and free pages of the pools other than `asking`. Returns whether there were any.
   bool reclaim(const detail::PagePool& asking) noexcept;
 
-  // Removes a page and its copy from the index. If the page's group has neither a window nor states, all pages behind it are removed too,
-  // because no sequence could use them any more. Otherwise they stay. Exception: if the page's node has no page left, and the index has more
-  // nodes without pages than there are pages, the node and all pages behind it are removed.
+  // Removes a page and its copy from the index. If the page's group has neither a window nor states, removes the page's node and all nodes
+  // below it, because no sequence could use their pages any more. Otherwise the nodes stay. Exception: a node without any page is removed
+  // if it has no child. It is removed with all nodes below it if the index has more nodes without pages than there are pages.
   void lose(detail::IndexedPage& page) noexcept;
   // Returns whether the index may get another node without any page.
   [[nodiscard]] bool may_have_empty_node() const noexcept { return index.empty() < pages(); }

@@ -9,7 +9,7 @@ namespace tessera::detail {
 namespace {
 
 // Decides for which pages a step keeps the state after the page's last token: kept(page) returns true for the newest pages (checkpoints)
-// and for some pages at regular distances (for other sequences to find). `last` is the position behind the step's last row that is not a
+// and for some pages at regular distances (for other sequences to find). `last` is the position after the step's last row that is not a
 // draft.
 class Kept {
  public:
@@ -88,8 +88,8 @@ std::uint64_t KvStorage::commit_states(std::uint64_t n, Reserved beyond) noexcep
   if (!targets_) return n;
   const std::uint64_t size = layout_.page_tokens, before = targets_->length, exact_from = targets_->exact_from;
   n = std::min(n, reserved_);
-  // The sequence can only go on from a length whose state was kept. So `n` is lowered to the largest such length that is not above it.
-  // slot_behind(tokens) returns the slot with the state after the first `tokens` tokens; nullptr: the state was not kept.
+  // The sequence can only go on from a length whose state was kept. So `n` is lowered to the largest length, at most `n`, whose state was
+  // kept. slot_behind(tokens) returns the slot with the state after the first `tokens` tokens; nullptr: the state was not kept.
   const auto slot_behind = [&](std::uint64_t tokens) -> StateSlot* {
     if (tokens > exact_from) return &draft_slots_[tokens - 1 - exact_from];
     const std::uint64_t page = (tokens - 1) / size - targets_->first_page;

@@ -1,4 +1,4 @@
-// The pages of a suspended cache. They are in the file, or are just being written to it or read from it.
+// The pages of a suspended cache. A page is in the file, or is being written to the file or read from it.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ class SuspendedPages {
 
   KvPools::State& pools_;
   const PooledLayout& layout_;
-  std::vector<std::vector<std::shared_ptr<StoredPage>>> pages_;  // [group][page]; nullptr: given back behind the window
+  std::vector<std::vector<std::shared_ptr<StoredPage>>> pages_;  // [group][page]; nullptr: given back, because the window has passed it
   std::unique_ptr<Incoming> incoming_;
 };
 

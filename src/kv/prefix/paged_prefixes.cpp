@@ -103,7 +103,7 @@ std::uint64_t PagedStorage::take_stored(const Found& found, const PrefixQuestion
       IndexedPage& page = now.nodes[at.page]->pages[at.group];
       if (page.id == kNoPage) {
         pool(at.group).attach(page, id);
-      } else {  // another sequence has read the same page meanwhile: takes that one, and gives its own back
+      } else {  // another sequence has read the same page meanwhile: takes that page, and gives back the page that was read here
         pool(at.group).share(page.id);
         fresh[i].id = std::exchange(id, page.id);
       }
@@ -190,7 +190,7 @@ bool PagedStorage::publish(std::string_view identity, std::uint64_t i, const KvI
     }
     tail_ = node->weak_from_this();
     published_ = i + 1;
-    // This comes last, because it may evict pages, so that nodes leave the index.
+    // The release comes last, because it may evict pages, so that nodes leave the index.
     for (std::size_t group = 0; group < groups(); ++group) pool(group).release({&replaced_[group], 1});
     return true;
   } catch (const std::bad_alloc&) {  // no error: other sequences just do not find the page

@@ -1,6 +1,6 @@
-// The prefix index finds KV pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). It is a tree. A root
-// stands for a layout and an identity (model, numerics, KV types, salt). Each node below a root stands for one full page of inputs, and
-// refers to one page of every group of layers. Nodes are looked up by hash, where a node's hash covers its parent's hash and its own
+// The prefix index finds KV pages by the inputs that led to them: tokens, and the contents of embeddings (KvInputs). The index is a tree. A
+// root stands for a layout and an identity (model, numerics, KV types, salt). Each node below a root stands for one full page of inputs,
+// and refers to one page of every group of layers. Nodes are looked up by hash, where a node's hash covers its parent's hash and its own
 // inputs. Then parent and inputs are compared, so that even if hashes collide, a hit has the same identity and the same inputs from the
 // beginning on.
 //
@@ -57,7 +57,7 @@ struct PrefixNode : std::enable_shared_from_this<PrefixNode> {
   const PooledLayout* layout = nullptr;
   std::vector<Token> tokens;             // the page's tokens, -1 for an embedding; a root has none
   std::vector<Hash128> contents;         // content_hash() of each embedding of the page, in order
-  std::vector<KvAdapter> adapters;       // those whose first position is in the page
+  std::vector<KvAdapter> adapters;       // the adapters whose first position is in the page
   std::vector<IndexedPage> pages;        // [group]; a root has none
   PrefixNode* parent = nullptr;
   PrefixNode* first_child = nullptr;
@@ -115,7 +115,7 @@ class PrefixIndex {
   [[nodiscard]] std::size_t empty() const noexcept { return empty_; }        // nodes without any page
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // nodes, roots included
 
-  // Learns of all nodes except roots: stored() is called after a node was added, removed() before it is removed.
+  // Is notified of all nodes except roots: the index calls stored() after it has added a node, and removed() before it removes one.
   class Listener {
    public:
     virtual ~Listener() = default;

@@ -1,4 +1,4 @@
-// Finds out, for plans, how much of a new sequence the prefix index already has. It takes no pages.
+// Finds out, for plans, how much of a new sequence the prefix index already has. The probe takes no pages.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 struct KnownPrefix {
   std::uint64_t tokens = 0;        // tokens at the sequence's beginning whose pages the index has
-  std::uint64_t bytes_in_use = 0;  // bytes of those pages that sequences hold now, so that taking them needs no more room
+  std::uint64_t bytes_in_use = 0;  // bytes of these pages that sequences hold now: taking them needs no additional memory
 };
 
 class PrefixProbe {

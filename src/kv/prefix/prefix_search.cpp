@@ -4,8 +4,8 @@ namespace tessera::detail {
 namespace {
 
 // Decides how many of the found nodes can be used: the largest number n for which every group has the pages that it needs. In a new
-// sequence a group needs the pages that its window sees from the token behind node n, and one page more is taken if there is one, so that
-// the sequence can be shortened a little. A sequence that has tokens already needs all pages, so that it can be truncated to its old
+// sequence, a group needs the pages that its window sees from the token after node n. One page more is taken if it exists, so that the
+// sequence can be shortened by a few tokens. A sequence that already has tokens needs all pages, so that it can be truncated to its old
 // length. The recurrent layers' group needs only the state after the last page.
 void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& layout, SequenceHas has, Stored stored) {
   const std::size_t groups = found.from.size();
@@ -15,7 +15,7 @@ void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& l
     const std::uint64_t window = question.windows[group], next = n * page_tokens;
     return has == SequenceHas::nothing && window != 0 && next >= window ? (next - window + 1) / page_tokens : 0;
   };
-  std::vector<std::uint64_t> present(groups, 0);  // [group]: how many nodes in a row, ending with the n-th, have the group's page
+  std::vector<std::uint64_t> present(groups, 0);  // [group]: number of consecutive nodes, ending with the n-th, that have the group's page
   for (std::uint64_t n = 1; n <= found.nodes.size(); ++n) {
     bool enough = true;
     for (std::size_t group = 0; group < groups; ++group) {

@@ -13,11 +13,11 @@ namespace tessera::detail {
 // A sequence's question to the prefix index: which of its pages are there?
 struct PrefixQuestion {
   std::string_view identity;
-  KvInputs inputs;                         // inputs that follow the sequence's present ones
-  std::span<const std::uint64_t> windows;  // [group]: the window behind which pages are given back; 0: pages are never given back
+  KvInputs inputs;                         // inputs that follow the inputs that the sequence has
+  std::span<const std::uint64_t> windows;  // [group]: pages that this window has passed are given back; 0: pages are never given back
 };
 
-// Says whether a page counts as present if it is only in the file: too (it does) or excluded (it does not).
+// Says whether a page that is only in the file counts as present. too: the page counts; excluded: the page does not count.
 enum class Stored : std::uint8_t { too, excluded };
 
 enum class SequenceHas : std::uint8_t { nothing, tokens };

@@ -1,4 +1,4 @@
-// The blocks that layers are made of: a layer is one mixer and one feed. Each block has a file, which defines one constant. To add a
+// The blocks that layers are made of: a layer is one mixer and one feed. Each block has its own file, which defines one constant. To add a
 // block, write its file and add a line to the list of mixers or of feeds below.
 #pragma once
 
@@ -12,9 +12,9 @@ namespace tessera::detail {
 
 // A mixer is the half of a layer that combines rows of a sequence (attention, recurrence). A layer calls remember(), then look_back().
 struct MixerBlock {
-  // Writes to the cache what later rows will need of the step's rows (keys and values, or states). It gets all rows of the step.
+  // Writes the data of the step's rows that later rows will need to the cache (keys and values, or states). Gets all rows of the step.
   Status (*remember)(const Pass& pass, const Layer& layer, const Input& input);
-  // Adds the mixer's output to the residual stream. In the last layer it gets only the rows whose output is wanted.
+  // Adds the mixer's output to the residual stream. In the last layer, gets only the rows whose output is wanted.
   Status (*look_back)(const Pass& pass, const Layer& layer);
   // Returns the activations that remember() has written and look_back() reads.
   std::span<const backend::Act> (*leaves)(const LayerSpec& layer);
@@ -26,9 +26,9 @@ struct MixerBlock {
 
 extern const MixerBlock kNoMixer;            // for a layer that has only a feed
 extern const MixerBlock kAttention;          // Vaswani et al. 2017; keys and values are in pages
-// DeepSeek-AI 2024: a token's key is a latent vector and a part with rope; the latent is its value too.
+// DeepSeek-AI 2024: a token's key is a latent vector and a part with rope; the latent vector is the token's value too.
 extern const MixerBlock kLatentAttention;
-// Recurrent mixers. Their remember() computes the whole recurrence; only gating and output projection are left to look_back().
+// Recurrent mixers. remember() computes the whole recurrence; look_back() computes only the gating and the output projection.
 extern const MixerBlock kDeltaNet;           // Yang et al. 2024: a convolution, then the gated delta rule
 // Liquid AI 2025 (LFM2): the product of two projections is convolved, and the result is multiplied by a third one.
 extern const MixerBlock kShortConvolution;

@@ -14,15 +14,15 @@ namespace dense_and_expert {
 Status run(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;
-  // Compute the dense FFN. Its result goes to Act::h2.
+  // Compute the dense FFN, with the result in Act::h2.
   const std::array parts{backend::LinearPart{w.matrix(Role::ffn_up), nullptr, Act::up},
                          backend::LinearPart{w.matrix(Role::ffn_gate), nullptr, Act::gate}};
   TESSERA_TRY_STATUS(products(pass, input, parts));
   TESSERA_TRY_STATUS(b.activated_linear({.kind = layer.spec.activation, .gate = Act::gate, .up = Act::up},
                                         *w.matrix(Role::ffn_down), nullptr, Act::h2));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, w, Role::dense_post_norm), Act::h2, Act::h2));
-  // Compute the experts. Their result goes to Act::linear. The router's input is x after a norm of its own, divided by sqrt(d_model),
-  // which makes its length about 1.
+  // Compute the experts, with the result in Act::linear. The router's input is router_norm(x) divided by sqrt(d_model), a vector whose length
+  // is about 1.
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, w, Role::router_norm), Act::x, Act::h));
   TESSERA_TRY_STATUS(b.scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(pass.model.spec.d_model))), Act::h));
   TESSERA_TRY_STATUS(b.linear(*w.matrix(Role::router), Act::h, Act::router));

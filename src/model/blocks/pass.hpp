@@ -24,7 +24,7 @@ struct Input {
   backend::Act act;
 };
 
-// Returns the norm that has these weights; nothing if the model does not have the weight.
+// Returns the norm that has these weights; nullopt if the model does not have `weight`.
 [[nodiscard]] std::optional<backend::Norm> norm_of(const Pass& pass, const Weights& weights, Role weight, Role bias = Role::count);
 
 // Computes out = W input (+ bias) for each part. A part names its matrix, its bias and its output.
@@ -36,10 +36,10 @@ void widen(backend::WorkspaceShape& shape, backend::Act act, std::uint64_t colum
 // the workspace's maxima of heads, of query heads for each KV head, and of head dimensions.
 void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& shape) noexcept;
 
-// In models whose queries grow with their position, multiplies each row of Act::q by the factor for its position.
+// Multiplies each row of Act::q by the factor for the row's position. Does nothing in models whose queries do not grow with the position.
 Status grow_queries(const Pass& pass);
-// Computes the layer's attention: Act::attn = attention of the queries in Act::q. In layers that see all keys it counts
-// as votes, if rows vote for a token budget. Exception: if every layer has a window, all layers count.
+// Computes the layer's attention: Act::attn = attention of the queries in Act::q. If rows vote for a token budget, the attention of layers
+// that see all keys counts as votes. Exception: if every layer has a window, the attention of all layers counts.
 Status attend(const Pass& pass, const Layer& layer, backend::AttentionShape shape);
 
 // A term that a block adds to the residual stream: scale * post_norm(W in + bias). If `activated` is set, it replaces `in`.

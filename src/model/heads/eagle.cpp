@@ -1,6 +1,6 @@
-// The EAGLE head (Li et al. 2024; EAGLE-1, and EAGLE-2, which has the same weights). It guesses the model's hidden state behind a token, as
-// the final norm would give it: x = W [e, h] + b, where e is the token's embedding and h the hidden state of the token before it; then a
-// decoder layer without a norm before its attention. The model's output matrix gives the logits.
+// The EAGLE head (Li et al. 2024; EAGLE-1, and EAGLE-2, which has the same weights). It guesses the model's hidden state of a token (the
+// output of the final norm). First it computes x = W [e, h] + b, where e is the token's embedding and h the hidden state of the token
+// before. Then a decoder layer, without a norm before its attention, turns x into the guess. The model's output matrix computes the logits.
 #include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
 #include "model/draft_heads.hpp"
@@ -45,7 +45,7 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
   const LayerSpec spec = spec_of_guess(model, row.position);
   const Layer head{stored.index, spec, stored.weights};
   const backend::Matrix& embeddings = *model.weights.matrix(Role::token_embd);
-  TESSERA_TRY_STATUS(b.embed(embeddings, 1.0f, Act::h));  // the hidden state comes as the row's "embedding"
+  TESSERA_TRY_STATUS(b.embed(embeddings, 1.0f, Act::h));  // the hidden state (RowTable::embedding)
   TESSERA_TRY_STATUS(b.gather(embeddings, 1.0f, Act::h2));
   TESSERA_TRY_STATUS(join(pass, head));
   TESSERA_TRY_STATUS(mixer_of(spec).remember(pass, head, {.norm = {}, .act = Act::x}));

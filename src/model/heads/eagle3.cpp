@@ -1,6 +1,6 @@
-// The EAGLE-3 head (Li et al. 2025). Its hidden state g is computed from the inputs of three layers of the model, g = W [low, mid, high],
-// and for further guesses it is the head's own output. Queries, keys and values read [norm(e), norm(g)], where e is the token's embedding.
-// The layer's outputs are added to g. Behind it are a norm and an output matrix, which may lack the less frequent tokens.
+// The EAGLE-3 head (Li et al. 2025). Its hidden state g is computed from the inputs of three layers of the model, g = W [low, mid, high].
+// For further guesses, g is the head's own output. Queries, keys and values read [norm(e), norm(g)], where e is the token's embedding. The
+// head's layer adds its outputs to g. After the layer come a norm and an output matrix, which may lack the less frequent tokens.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -30,7 +30,7 @@ const backend::Matrix& embeddings_of(const Pass& pass, const Layer& head) {
   return own != nullptr ? *own : *pass.model.weights.matrix(Role::token_embd);
 }
 
-// Adds the product of a layer's input with its part of W to Act::features. The first part begins the sum.
+// Adds (part of W) x (input of `layer`) to Act::features, if W has a part for this layer. The product of the first part begins the sum.
 Status watch(const Pass& pass, std::uint32_t layer) {
   constexpr std::array kParts{Role::eagle_low_in, Role::eagle_mid_in, Role::eagle_high_in};
   const auto& features = pass.model.spec.draft_heads.features;
@@ -75,7 +75,7 @@ Status attend_to(const Pass& pass, const Layer& head) {
 Status remember(const Pass& pass) {
   backend::Backend& b = pass.backend;
   const Layer head = pass.model.layer(pass.model.spec.n_layers());
-  // Behind the lists of rows with outputs, Step::selections has the list of all rows.
+  // The last list of Step::selections, after the lists of rows with outputs, has all rows.
   TESSERA_TRY_STATUS(b.select_rows(pass.step.n_outputs, Act::features, Act::h));
   TESSERA_TRY_STATUS(shift_hidden(pass));
   TESSERA_TRY_STATUS(b.embed(embeddings_of(pass, head), 1.0f, Act::h2));
@@ -103,7 +103,7 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
   const LayerSpec spec = spec_of_guess(model, row.position);
   const Layer head{stored.index, spec, stored.weights};
   const backend::Matrix& embeddings = embeddings_of(pass, head);
-  TESSERA_TRY_STATUS(b.embed(embeddings, 1.0f, Act::h));  // the hidden state comes as the row's "embedding"
+  TESSERA_TRY_STATUS(b.embed(embeddings, 1.0f, Act::h));  // the hidden state (RowTable::embedding)
   TESSERA_TRY_STATUS(b.gather(embeddings, 1.0f, Act::h2));
   TESSERA_TRY_STATUS(attend_to(pass, head));
   TESSERA_TRY_STATUS(finish_eagle_layer(pass, head));
@@ -121,7 +121,7 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
 void make_room(const ModelSpec& spec, backend::WorkspaceShape& shape) {
   make_room_for_eagle_layer(spec, shape);
   widen(shape, Act::features, spec.d_model);
-  // The scratch of products that make queries, keys and values.
+  // Scratch for the products that compute queries, keys and values.
   const LayerSpec& layer = spec.draft_heads.layers.front();
   widen(shape, Act::attn, std::max({std::uint64_t{layer.n_heads} * layer.key_dim, std::uint64_t{layer.n_kv_heads} * layer.key_dim,
                                     std::uint64_t{layer.n_kv_heads} * layer.value_dim}));

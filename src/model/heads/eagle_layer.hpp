@@ -10,7 +10,8 @@ namespace tessera::detail {
 // Returns the RMS norm that has these weights, with the head's own epsilon.
 [[nodiscard]] std::optional<backend::Norm> eagle_norm_of(const Pass& pass, const Weights& weights, Role weight);
 
-// Computes the rest of the layer behind its keys and values: attention with the queries in Act::q, and the feed, each added to Act::x.
+// Computes the rest of the layer once its keys and values are written: attention with the queries in Act::q, then the feed. Adds the output
+// of each to Act::x.
 Status finish_eagle_layer(const Pass& pass, const Layer& head);
 
 // Computes logits by the model's own output matrix from `in`, in a step of one row. Writes them to `logits`  [vocab].

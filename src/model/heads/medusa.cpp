@@ -1,6 +1,6 @@
-// Medusa heads (Cai et al. 2024, Medusa-1). Head i guesses the token i + 2 places behind a row, from the row's hidden state h behind the final
-// norm: h passes the head's residual blocks, h + silu(W h + b), and then the head's output matrix. The heads keep no keys and values, and
-// read no token.
+// Medusa heads (Cai et al. 2024, Medusa-1). Head i (from 0) guesses the token i + 2 places after a row's token, from the row's hidden state
+// h after the final norm. h passes the head's residual blocks, h + silu(W h + b), and then the head's output matrix. The heads keep no keys
+// and values, and do not read the tokens that earlier heads have guessed.
 #include <algorithm>
 
 #include "core/error.hpp"
@@ -16,12 +16,12 @@ using backend::Act;
 namespace {
 namespace medusa {
 
-// The reader of the heads (src/heads) checks that each head has what it needs.
+// All tensors are optional here: the reader of the heads (src/heads) checks that each head has the tensors that it needs.
 constexpr TensorTable kTensors = TensorTable{}.optional(Role::medusa_block, Role::medusa_block_bias, Role::medusa_output);
 
 Status remember(const Pass& pass) {
   backend::Backend& b = pass.backend;
-  // Behind the lists of rows with outputs, Step::selections has the list of all rows.
+  // The last list of Step::selections, after the lists of rows with outputs, has all rows.
   TESSERA_TRY_STATUS(b.select_rows(pass.step.n_outputs, Act::x, Act::h));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, pass.model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
   return shift_hidden(pass);
@@ -40,9 +40,9 @@ Status run_block(const Pass& pass, const Weights& weights) {
 Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std::span<float> hidden) {
   backend::Backend& b = pass.backend;
   const ModelSpec& spec = pass.model.spec;
-  const std::size_t n_blocks = spec.draft_heads.layers.size() / spec.draft_heads.most_guesses;  // layers of a head
+  const std::size_t n_blocks = spec.draft_heads.layers.size() / spec.draft_heads.most_guesses;  // blocks of each head
   const std::uint64_t head = std::min<std::uint64_t>(row.guess, spec.draft_heads.most_guesses - 1);
-  TESSERA_TRY_STATUS(b.embed(*pass.model.weights.matrix(Role::token_embd), 1.0f, Act::h));  // the hidden state comes as the row's "embedding"
+  TESSERA_TRY_STATUS(b.embed(*pass.model.weights.matrix(Role::token_embd), 1.0f, Act::h));  // the hidden state (RowTable::embedding)
   const backend::Matrix* output = nullptr;
   for (std::size_t i = 0; i < n_blocks; ++i) {
     const Weights& weights = pass.model.layer_weights[spec.n_layers() + head * n_blocks + i];

@@ -1,6 +1,6 @@
-// The MTP head: one more layer after the last one, which guesses the token after the next (DeepSeek-AI 2024). Its input is x = W
-// [norm(e), norm(h)], where e is the token's embedding and h the hidden state of the token before it. Hidden states are taken after the
-// final norm.
+// The MTP head: an additional layer after the model's last layer, which guesses the token after the next (DeepSeek-AI 2024). The head's input
+// is x = W [norm(e), norm(h)], where e is the token's embedding and h the hidden state of the token before. Hidden states are taken after
+// the final norm.
 #include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
 #include "model/draft_heads.hpp"
@@ -35,7 +35,7 @@ Status inputs_of_step(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;
   const Step& step = pass.step;
-  // Behind the lists of rows with outputs, Step::selections has the list of all rows.
+  // The last list of Step::selections, after the lists of rows with outputs, has all rows.
   TESSERA_TRY_STATUS(b.select_rows(step.n_outputs, Act::x, Act::h));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, model.weights, Role::output_norm, Role::output_norm_bias), Act::h, Act::h));
   TESSERA_TRY_STATUS(shift_hidden(pass));
@@ -43,7 +43,7 @@ Status inputs_of_step(const Pass& pass, const Layer& head) {
   return join(pass, head);
 }
 
-// Computes the head's input x for a guess. The hidden state comes as the row's "embedding" (RowTable::embedding).
+// Computes the head's input x for a guess. RowTable::embedding of the guess's row points to the hidden state.
 Status input_of_guess(const Pass& pass, const Layer& head) {
   const backend::Matrix& embeddings = embeddings_of(pass, head);
   TESSERA_TRY_STATUS(pass.backend.embed(embeddings, 1.0f, Act::h));

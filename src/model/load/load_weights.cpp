@@ -14,8 +14,8 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns the role of the tensor that a file may have to change the first rope: it has a number for each pair, by which the pair's
-// frequency is divided.
+// Returns the role of the tensor that divides the frequencies of the first rope: one number for each pair of dimensions. A file need not
+// have the tensor.
 constexpr Role factors_of(const RopeSpec& rope) noexcept {
   return rope.factors == LongRope::long_context    ? Role::rope_factors_long
          : rope.factors == LongRope::short_context ? Role::rope_factors_short
@@ -34,8 +34,8 @@ double slowed_share(const RopeSpec& rope, double pair) noexcept {
 }
 
 // Returns the frequency of each pair of a rope: theta^(-2i/d) (Su et al. 2021, section 3.2.2), changed by scaling. Linear scaling divides
-// all frequencies by one number, YaRN only some of them. `factors` (of Llama 3.1 and LongRoPE) divide each frequency by a number of its
-// own.
+// all frequencies by one number, and YaRN divides only some of the frequencies. `factors` (Llama 3.1, LongRoPE) has one divisor for each
+// frequency.
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, const ModelSource& source) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -84,7 +84,7 @@ std::vector<std::uint32_t> normed_value_dims(const ModelSpec& spec) {
   return dims;
 }
 
-// Norms of values have no weights in the file, but the backend's norm needs some: adds a vector of ones for each head size.
+// Adds a vector of ones for each head size, because the backend's norm needs weights and norms of values have no weights in the file.
 Status add_value_norms(Model& model, backend::Backend& backend) {
   for (const std::uint32_t dim : normed_value_dims(model.spec)) {
     TESSERA_TRY(const backend::Vector* ones, backend.add_vector(std::vector<float>(dim, 1.0f)));
@@ -96,8 +96,8 @@ Status add_value_norms(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Adds the weights with which draft heads shift hidden states by one row. They are a convolution of width 2 that has 1 for the row before
-// and 0 for the row itself.
+// Adds the weights with which draft heads shift hidden states by one row: the weights of a convolution of width 2, which are 1 for the row
+// before and 0 for the row itself.
 Status add_hidden_shift(Model& model, backend::Backend& backend) {
   if (!keeps_hidden(model.spec, HiddenKept::as_state)) return {};
   std::vector<float> shift(2 * std::size_t{model.spec.d_model}, 0.0f);
@@ -106,8 +106,8 @@ Status add_hidden_shift(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Returns how many of a tensor's `bytes` in the file are read to compute one token. If the tensor has experts, only the experts that the
-// token takes are read.
+// Returns how many of a tensor's `bytes` in the file are read to compute one token. If the tensor has experts, only the experts that are
+// chosen for the token are read.
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = row_of(binding.role).count == extent::experts;
   return !is_experts || binding.shape.count == 1 ? bytes
@@ -122,7 +122,7 @@ std::uint64_t users_of(const Binding& binding, const ModelSpec& spec) noexcept {
   return users;
 }
 
-// Gives layers that use an earlier layer's weights these weights.
+// Copies the pointers to an earlier layer's weights to the layers that use that layer's weights (LayerSpec::weights_back).
 void share_weights(Model& model) noexcept {
   for (std::uint32_t i = 0; i < model.spec.n_layers(); ++i) {
     const std::uint32_t back = model.spec.layers[i].weights_back;
@@ -171,8 +171,8 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& s
 
 namespace {
 
-// Reads the weights of one binding after another. Each byte of the file is hashed, if ReadBytes says so, in the file's order: also rows of
-// matrices that other ranks have.
+// Reads the weights of one binding after another. With ReadBytes::all, hashes every byte of every weight in the file's order, also of rows
+// that other ranks have.
 class BindingReader {
  public:
   using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
@@ -182,7 +182,7 @@ class BindingReader {
     for (const Binding& binding : bindings) total_ += bytes_of(binding);
   }
 
-  // Lets the backend pack the rows of the matrix that this rank has. Returns nullptr if it has none.
+  // Lets the backend pack the rows of the matrix that this rank has. Returns nullptr if this rank has no row of the matrix.
   Result<const backend::Matrix*> matrix(const Binding& binding, backend::Backend& backend) {
     const std::uint64_t whole = binding.whole_shape().outputs, own = binding.shape.outputs;
     std::uint64_t next = 0;  // the first row of the whole weight that was not read
@@ -190,7 +190,7 @@ class BindingReader {
     if (binding.own.here) {
       const auto read = [&](std::uint64_t first, std::uint64_t count, std::span<std::byte> out) -> Status {
         const std::uint64_t row_bytes = file_row_bytes(binding.shape);
-        while (count != 0) {  // rows of one matrix of the weight at a time
+        while (count != 0) {  // one iteration for each matrix of the weight
           const std::uint64_t n = std::min(count, own - first % own), at = first / own * whole + binding.own.first + first % own;
           TESSERA_TRY_STATUS(pass(binding, next, at));
           TESSERA_TRY_STATUS(rows(binding, at, out.first(n * row_bytes)));
@@ -210,7 +210,7 @@ class BindingReader {
     }
     if (binding.rounds_inputs) {
       TESSERA_TRY(const InputRounding how, source_.input_rounding(source_.tensors()[binding.tensor]));
-      hasher_.add(std::as_bytes(std::span(how.scales)));  // the file's: other scales give other numbers. The kind of rounding is a family's
+      hasher_.add(std::as_bytes(std::span(how.scales)));  // the scales change results. The kind of rounding depends on the kernel family
       hasher_.add(std::as_bytes(std::span(how.zeros)));
       if (packed != nullptr) TESSERA_TRY_STATUS(backend.round_inputs(*packed, how));
     }
@@ -243,7 +243,7 @@ class BindingReader {
     if (reads_all_) hasher_.add(out);
     return advance(out.size());
   }
-  // Reads rows [first, last), which other ranks have, for the hash alone.
+  // Reads rows [first, last), which other ranks have, only to hash them.
   Status pass(const Binding& binding, std::uint64_t first, std::uint64_t last) {
     if (!reads_all_ || first == last) return {};
     constexpr std::uint64_t kBytesAtOnce = 1u << 20;

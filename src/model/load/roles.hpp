@@ -41,26 +41,26 @@ enum class Role : std::uint8_t {
 };
 inline constexpr std::size_t kRoles = static_cast<std::size_t>(Role::count);
 
-// The owner of a role's tensors: the model (one tensor), each layer (those of draft heads too), or each layer of draft heads.
+// The owner of a role's tensors: the model (one tensor), each layer (layers of draft heads too), or each layer of draft heads only.
 enum class Owner : std::uint8_t { model, layer, draft_head };
 
 // A function that computes one dimension of a tensor from the specs of the model and of the layer.
 using Extent = std::uint64_t (*)(const ModelSpec&, const LayerSpec&) noexcept;
 
-// A role and its tensors. Names are the library's own, and every ModelSource gives its tensors under them, whatever its files call them.
-// They are spelled as in GGUF ("standardized tensor names").
+// A role and its tensors. Names are the library's own, and are spelled as in GGUF ("standardized tensor names"). Every ModelSource lists its
+// tensors under these names, whatever names its files have.
 struct RoleRow {
   Role role;
   Owner owner;
-  std::string_view name;     // "attn_q.weight"; the tensors of layers have the number of the layer in front (tensor_name())
+  std::string_view name;     // "attn_q.weight"; tensor_name() adds the layer's number: "blk.3.attn_q.weight"
   Extent inputs;             // length of a row of the matrix, or of the vector
   Extent outputs = nullptr;  // number of rows of the matrix; nullptr: the tensor is a vector
-  // If the tensor fuses several parts: their roles, in order. The parts are successive rows of a matrix, or successive values of a
+  // Roles of the parts, in order, if the tensor fuses several parts. The parts are successive rows of a matrix, or successive values of a
   // vector.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
   Extent count = nullptr;  // number of equal matrices (or vectors) in the tensor, such as one for each expert; nullptr: 1
   // Number of turns in which the parts of a fused matrix alternate. Example: 8, if the query rows and the gate rows of 8 heads alternate
-  // (q0 g0 q1 g1 ...). nullptr: 1, each part is whole.
+  // (q0 g0 q1 g1 ...). nullptr: 1, the rows of each part follow each other.
   Extent turns = nullptr;
   bool by_element = false;  // true: the tensor has the first element of all vectors, then the second of all, ...
   bool by_columns = false;  // true: the parts of a fused matrix are ranges of columns instead of rows
@@ -74,7 +74,7 @@ struct RoleRow {
 
 namespace detail {
 
-// Returns the number of the layer that has a tensor of this name: 12 for "blk.12.attn_k.weight". nullopt: the name is no layer's.
+// Returns the number of the layer in a tensor's name: 12 for "blk.12.attn_k.weight". nullopt: the name is not of a layer's tensor.
 [[nodiscard]] std::optional<std::uint32_t> layer_of(std::string_view tensor_name) noexcept;
 
 }  // namespace detail
@@ -83,7 +83,7 @@ namespace extent {
 
 inline constexpr Extent width = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.d_model; };
 inline constexpr Extent vocabulary = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t { return m.vocab_size; };
-// Number of tokens that draft heads can guess.
+// Number of different tokens that draft heads can guess.
 inline constexpr Extent guessed = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return m.draft_heads.vocab_size != 0 ? m.draft_heads.vocab_size : m.vocab_size;
 };
@@ -111,7 +111,7 @@ inline constexpr Extent attended = [](const ModelSpec&, const LayerSpec& l) noex
 inline constexpr Extent projected = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + keys(m, l) + values(m, l);
 };
-// Number of weights of the norm of queries (and below of keys): as many as one head has dimensions, or all heads together.
+// Number of weights of the norm of queries (below: of keys): the dimensions of one head, or of all heads together.
 inline constexpr Extent query_norm = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.head_norms == HeadNorms::together ? queries(m, l) : l.key_dim;
 };
@@ -162,7 +162,8 @@ inline constexpr Extent all_values = [](const ModelSpec&, const LayerSpec& l) no
 inline constexpr Extent group_values = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.state_groups == 0 ? 0 : all_values(m, l) / l.state_groups;
 };
-// Number of columns that the convolution gets: the values of all heads, and keys of all groups twice (keys and queries; or B and C).
+// Number of columns that the convolution gets: the values of all heads, and twice the keys of all groups (keys and queries; Mamba-2: B
+// and C).
 inline constexpr Extent mixed = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return all_values(m, l) + 2 * std::uint64_t{l.state_groups} * l.state_keys;
 };
@@ -179,7 +180,7 @@ inline constexpr Extent two_widths = [](const ModelSpec& m, const LayerSpec&) no
 inline constexpr Extent three_widths = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return 3 * std::uint64_t{m.d_model};
 };
-// Inner width of the FFN that every token takes (not an expert).
+// Inner width of the FFN that computes every token (not an expert).
 inline constexpr Extent dense = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.ffn == Ffn::dense_and_experts ? l.shared_dim : l.ffn_dim;
 };
@@ -198,7 +199,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::embd_norm_bias, Owner::model, "token_embd_norm.bias", extent::width},
     {.role = Role::output_norm, .owner = Owner::model, .name = "output_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::output_norm_bias, Owner::model, "output_norm.bias", extent::width},
-    // LFM2's converter gives the final norm a name that looks like a norm of the embedding.
+    // LFM2's converter names the final norm as if it were a norm of the embedding.
     {.role = Role::output_norm_early, .owner = Owner::model, .name = "token_embd_norm.weight", .inputs = extent::width,
      .parts = {Role::output_norm, Role::count, Role::count}, .is_norm = true},
     {Role::output, Owner::model, "output.weight", extent::width, extent::vocabulary},
@@ -211,7 +212,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::per_layer_model_proj, Owner::model, "per_layer_model_proj.weight", extent::width, extent::all_per_layer},
     {.role = Role::per_layer_proj_norm, .owner = Owner::model, .name = "per_layer_proj_norm.weight", .inputs = extent::per_layer,
      .is_norm = true},
-    // Products behind the final norm that make a row's embedding (EmbeddingGemma).
+    // Matrices after the final norm that compute a row's embedding (EmbeddingGemma).
     {Role::embd_inner, Owner::model, "dense_2.weight", extent::width, extent::embedding_inner},
     {Role::embd_outer, Owner::model, "dense_3.weight", extent::embedding_inner, extent::embedding},
     // The head that ranks pairs of texts or classifies texts: out(norm(tanh(in(x)))), of which parts may be missing.
@@ -245,10 +246,10 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {.role = Role::attn_post_norm, .owner = Owner::layer, .name = "post_attention_norm.weight", .inputs = extent::width, .is_norm = true},
-    // Norms of the residual stream behind the sum (as in the first Transformer; Vaswani et al. 2017).
+    // Norms of the residual stream after the sum (as in the first Transformer; Vaswani et al. 2017).
     {.role = Role::attn_sum_norm, .owner = Owner::layer, .name = "attn_output_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::attn_sum_norm_bias, Owner::layer, "attn_output_norm.bias", extent::width},
-    // Latent attention. The matrix has, for each head, first the rows of the query's plain part, then those of its turned part.
+    // Latent attention. The matrix has, for each head, first the rows of the query's plain part, then the rows of the turned part.
     {.role = Role::latent_q, .owner = Owner::layer, .name = "attn_q.weight", .inputs = extent::query_inputs,
      .outputs = extent::plain_and_turned, .parts = {Role::latent_q_plain, Role::latent_q_turned, Role::count}, .turns = extent::heads},
     {Role::latent_q_a, Owner::layer, "attn_q_a.weight", extent::width, extent::query_rank},
@@ -273,7 +274,7 @@ inline constexpr RoleRow kRoleTable[] = {
      {Role::state_gate, Role::state_mixed, Role::state_steps}},
     {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},
     {Role::state_mixed, Owner::layer, "attn_qkv.weight", extent::width, extent::mixed},
-    // The matrix has, for each group, first the rows of its heads' betas, then those of their steps.
+    // The matrix has, for each group, first the rows of its heads' betas, then the rows of the heads' steps.
     {.role = Role::state_steps_betas, .owner = Owner::layer, .name = "ssm_ba.weight", .inputs = extent::width,
      .outputs = extent::steps_and_betas, .parts = {Role::state_betas, Role::state_steps, Role::count}, .turns = extent::state_groups},
     {Role::state_steps, Owner::layer, "ssm_alpha.weight", extent::width, extent::state_heads},
@@ -300,8 +301,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::short_out, Owner::layer, "shortconv.out_proj.weight", extent::width, extent::width},
     {.role = Role::ffn_norm, .owner = Owner::layer, .name = "ffn_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
-    // The norm before the FFN, in files whose converter calls it post_attention_norm. In other files a norm of attention's output has this
-    // name (attn_post_norm).
+    // The norm before the FFN, in files whose converter calls it post_attention_norm. In files of other architectures a tensor of this name
+    // is a norm of attention's output (Role::attn_post_norm).
     {.role = Role::ffn_norm_late, .owner = Owner::layer, .name = "post_attention_norm.weight", .inputs = extent::width,
      .parts = {Role::ffn_norm, Role::count, Role::count}, .is_norm = true},
     {Role::ffn_gate_up, Owner::layer, "ffn_up.weight", extent::width, extent::gate_and_up,
@@ -359,7 +360,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {.role = Role::mtp_output_norm, .owner = Owner::draft_head, .name = "nextn.shared_head_norm.weight", .inputs = extent::width,
      .is_norm = true},
     {Role::mtp_output, Owner::draft_head, "nextn.shared_head_head.weight", extent::width, extent::guessed},
-    // A residual block of a Medusa head, x + silu(W x + b); and the output matrix behind a head's last block.
+    // A residual block of a Medusa head, x + silu(W x + b); and the output matrix after a head's last block.
     {Role::medusa_block, Owner::draft_head, "medusa.block.weight", extent::width, extent::width},
     {Role::medusa_block_bias, Owner::draft_head, "medusa.block.bias", extent::width},
     {Role::medusa_output, Owner::draft_head, "medusa.output.weight", extent::width, extent::vocabulary},
@@ -398,13 +399,13 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
 
 }  // namespace detail
 
-// Returns whether tensors of this role serve to compute the layer's own keys and values.
+// Returns whether the layer computes its own keys and values with tensors of this role.
 [[nodiscard]] constexpr bool is_of_keys(Role role) noexcept {
   return (role >= Role::attn_k && role <= Role::attn_v_bias) || role == Role::attn_k_norm;
 }
 
-// Returns whether the layer has a tensor of this role. It depends on the layer's mixer, on whether the layer has keys and values of its
-// own, and on its FFN.
+// Returns whether the layer has a tensor of this role, by the layer's mixer, by its FFN, and by whether it computes keys and values itself
+// (LayerSpec::keys_of).
 [[nodiscard]] inline bool has_role(const ModelSpec& spec, const LayerSpec& layer, Role role) noexcept {
   const bool has_dense = layer.ffn == Ffn::gated || layer.ffn == Ffn::plain || layer.ffn == Ffn::dense_and_experts;
   if (role >= Role::shared_gate && role <= Role::shared_weight) return !has_dense && layer.shared_dim != 0;

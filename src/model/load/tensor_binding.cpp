@@ -26,15 +26,15 @@ Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSp
           .count = row.count != nullptr ? row.count(spec, layer) : 1};
 }
 
-// Returns whether the tensor can be ignored: a table that can be computed and that older converters wrote, or the range of a matrix's
-// inputs, which is needed only by hardware that rounds activations to 4 bits.
+// Returns whether the tensor can be ignored. Two kinds can: tables of older converters that the library computes itself, and the scales of a
+// matrix's inputs, which only hardware needs that rounds activations to 4 bits.
 bool is_redundant(std::string_view name) {
   return name.ends_with(".input_scale") || name.ends_with(".attn_rot_embd") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-// Returns whether the results of this matrix may be multiplied by factors. Embedding tables and per-head matrices (head_linear()) may
-// not.
+// Returns whether products of this matrix can be multiplied by factors. This is not possible for embedding tables and for per-head matrices
+// (head_linear()).
 bool can_be_scaled(const Binding& binding) {
   return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd && binding.role != Role::segment_embd &&
          binding.role != Role::per_layer_token_embd && binding.role != Role::mtp_token_embd && binding.role != Role::latent_k_b &&
@@ -43,7 +43,8 @@ bool can_be_scaled(const Binding& binding) {
 
 bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ffn_up || role == Role::ffn_down; }
 
-// Limit for the length of a matrix's row. It is a thousand times what models have, and keeps every offset within a row below 2^32.
+// Limit for the length of a matrix's row, in values: a thousand times the length in real models. The limit keeps every offset within a row
+// below 2^32.
 constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
 
 std::string shape_text(const TensorInfo& tensor) {
@@ -83,7 +84,7 @@ class Binder {
   }
 
  private:
-  // Checks what the source says about its tensors, because later code relies on it: bindings are indices into tensors(), and loading
+  // Checks the source's descriptions of its tensors, because later code relies on these: bindings are indices into tensors(), and loading
   // reads `bytes` bytes of each tensor.
   [[nodiscard]] Status check_tensors() const {
     for (const TensorInfo& tensor : source_.tensors()) {
@@ -113,7 +114,7 @@ class Binder {
   Status bind_role(const RoleRow& row, std::uint32_t layer) {
     const Presence presence = presence_of(row, layer);
     if (presence == Presence::absent || !has_role(spec_, spec_.layer(layer), row.role)) return {};
-    if (is_bound(row.role, layer)) return {};  // the file has it as a part of a fused tensor
+    if (is_bound(row.role, layer)) return {};  // the weights are part of a fused tensor
     const std::string name = row.tensor_name(layer);
     const TensorInfo* tensor = found(name);
     if (tensor == nullptr) {
@@ -160,14 +161,14 @@ class Binder {
     return {};
   }
 
-  // Returns whether the layer has a tensor of this role. Draft heads with a file of their own have a table of their own.
+  // Returns whether the layer has a tensor of this role. For draft heads in a separate file, their own table (DraftHeads::tensors) says so.
   [[nodiscard]] Presence presence_of(const RoleRow& row, std::uint32_t layer) const noexcept {
     const bool is_of_heads = row.owner == Owner::draft_head || (row.owner == Owner::layer && layer >= spec_.n_layers());
     const DraftHeads* heads = is_of_heads ? draft_heads_of(spec_) : nullptr;
     return heads != nullptr && heads->tensors != nullptr ? (*heads->tensors)[row.role] : table_.tensors[row.role];
   }
 
-  // Binds the parts of a fused matrix whose parts are ranges of columns. Each part must begin at the start of one of the format's blocks.
+  // Binds the parts of a fused matrix, if the parts are ranges of columns. Each part must begin at the start of one of the format's blocks.
   Status add_columns(const RoleRow& row, std::uint32_t layer, std::uint32_t index, const Expected& expected) {
     const TensorInfo& tensor = source_.tensors()[index];
     std::uint64_t first = 0;
@@ -187,8 +188,8 @@ class Binder {
     return {};
   }
 
-  // Binds the factors by which the results of matrices are multiplied (in NVFP4's files). The tensor NAME.scale belongs to NAME.weight.
-  // It has one number, or one for each matrix of the tensor.
+  // Binds the factors by which products of matrices are multiplied (in NVFP4's files). The tensor NAME.scale belongs to NAME.weight, and has
+  // one number, or one for each matrix of that tensor.
   Status bind_factors() {
     const std::vector<bool> has_role = used_;
     for (Binding& binding : bindings_) {
@@ -214,17 +215,17 @@ class Binder {
     return {};
   }
 
-  // Returns whether two roles are the same weights in another arrangement: a fused matrix and one of its parts. One case is not in the
-  // table: Qwen3-Next's first converter wrote ssm_in, whose rows are in another order than those of attn_qkv and attn_gate.
+  // Returns whether two roles have the same weights in different arrangements: a fused matrix and one of its parts. One case is not in the
+  // table: Qwen3-Next's first converter wrote ssm_in, which has the rows of attn_qkv and attn_gate in another order.
   [[nodiscard]] static bool holds_the_same(const RoleRow& a, const RoleRow& b) {
     const auto has = [](const RoleRow& row, Role part) { return std::ranges::find(row.parts, part) != std::end(row.parts); };
     const auto is_of_state = [](const RoleRow& row) { return row.role == Role::state_gate || row.role == Role::state_mixed; };
     return (a.is_fused() && has(a, b.role)) || (b.is_fused() && has(b, a.role)) || (a.role == Role::state_in && is_of_state(b));
   }
 
-  // Returns a hint for the error that a tensor is missing. It names a tensor that the file has and the architecture does not: either
-  // another converter wrote the missing weights under that name, or the model is a variant (StableLM 2 12B has norms of queries and
-  // keys).
+  // Returns a hint for the error that a tensor is missing; an empty text if there is none. The hint names a tensor that the file has and the
+  // architecture does not: either another converter wrote the missing weights under that name, or the model is a variant (StableLM 2 12B
+  // has norms of queries and keys).
   [[nodiscard]] std::string instead(const RoleRow& missing, std::uint32_t layer) const {
     std::string strange;
     for (const RoleRow& row : kRoleTable) {
@@ -250,22 +251,22 @@ class Binder {
     return layer && *layer >= first && *layer - first < spec_.n_left_out;
   }
 
-  // Returns whether the tensor would compute keys or values in a layer that reads another layer's instead. Files have such tensors, but
-  // nothing uses them.
+  // Returns whether the tensor is for keys or values of a layer that reads another layer's keys and values. Some files have tensors of this
+  // kind, but nothing uses them.
   [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
     return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(*layer) == name; });
   }
 
-  // Return how the source's files call a tensor, for errors, and where its data are.
+  // For errors. called() returns the tensor's name in the source's files; place_of() adds the place of the tensor's data.
   [[nodiscard]] std::string called(std::string_view name) const { return printable(source_.called(name)); }
   [[nodiscard]] std::string place_of(const TensorInfo& tensor) const {
     return fmt::format("tensor {} (offset {})", called(tensor.name), tensor.offset);
   }
 
-  // Returns the source's tensor with that name; nullptr if there is none. The source may be a host's: a pointer that is not into
-  // tensors(), or to a tensor of another name, counts as nullptr.
+  // Returns the source's tensor with that name; nullptr if there is none. An application can implement the source, so the result is checked:
+  // a pointer outside of tensors(), or to a tensor of another name, counts as nullptr.
   [[nodiscard]] const TensorInfo* found(std::string_view name) const noexcept {
     const TensorInfo* tensor = source_.find_tensor(name);
     const std::span<const TensorInfo> all = source_.tensors();
@@ -278,7 +279,7 @@ class Binder {
   }
 
   [[nodiscard]] bool is_bound(Role role, std::uint32_t layer) const {
-    // Bindings are added layer by layer, so the layer's are the last ones.
+    // Bindings are added layer by layer, so the bindings of this layer are the last.
     for (auto b = bindings_.rbegin(); b != bindings_.rend() && b->layer == layer; ++b) {
       if (b->role == role) return true;
     }

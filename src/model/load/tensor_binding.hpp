@@ -18,7 +18,7 @@ namespace tessera::detail {
 // A tensor that is needed to compute the values of another one (glossary: companion). To add a kind (zeros, an order of inputs): name it
 // here, bind it in tensor_binding.cpp, and apply it in weight_rows.cpp when rows are read.
 enum class Companion : std::uint8_t {
-  factors,  // the results of the matrix are multiplied by these; one number, or one for each matrix of the tensor
+  factors,  // factors of the matrix's products: one number, or one for each matrix of the tensor
   count
 };
 
@@ -33,28 +33,28 @@ struct Companions {
   [[nodiscard]] bool has(Companion of) const noexcept { return (*this)[of] != kNoTensor; }
 };
 
-// The part of a weight that a rank has (ranks/model_division.hpp). If the weight is divided, Binding::shape is that of the part.
+// The part of a weight that a rank has (ranks/model_division.hpp). If the weight is divided, Binding::shape is the shape of the part.
 struct OwnPart {
   bool here = true;         // false: this rank has nothing of the weight
   std::uint64_t first = 0;  // the first row of each matrix, or the first value of each vector
   std::uint64_t whole = 0;  // rows of each whole matrix, or values of each whole vector; 0: the weight is not divided
 };
 
-// One weight of the model and where it is in the file: a tensor, or some rows or columns of one. (A fused QKV matrix has three bindings.)
+// One weight of the model and its place in the file: a tensor, or some rows or columns of a tensor. (A fused QKV matrix has three bindings.)
 struct Binding {
   Role role;
-  std::uint32_t layer;      // 0 for weights that the model has once
+  std::uint32_t layer;      // 0 for weights of the model (Owner::model)
   std::uint32_t tensor;     // index into source.tensors()
   bool is_matrix;           // false: a vector
   std::uint64_t first_row;  // index of the first row in the tensor; in a vector, of the first element
-  // If the weight's rows alternate with other weights' rows: it has stretch_rows consecutive rows in every stretch_stride rows of the
-  // tensor. 0: all its rows are consecutive.
+  // For a weight whose rows alternate with other weights' rows: the weight has stretch_rows consecutive rows in every stretch_stride rows of
+  // the tensor. 0: all rows of the weight are consecutive.
   std::uint64_t stretch_rows = 0, stretch_stride = 0;
-  // If the weight is a range of the tensor's columns: the range begins at first_column, and a whole row has row_inputs values. 0: the
-  // weight has whole rows.
+  // For a weight that is a range of the tensor's columns: the range begins at first_column, and a row of the tensor has row_inputs values.
+  // 0: the weight has whole rows.
   std::uint64_t first_column = 0, row_inputs = 0;
   Companions companions = {};
-  backend::MatrixShape shape;  // for vectors, outputs is 1 and count how many vectors there are
+  backend::MatrixShape shape;  // for vectors, outputs is 1, and count is the number of vectors
   OwnPart own = {};
   bool rounds_inputs = false;  // the inputs of its products are rounded as ModelSource::input_rounding() says
 

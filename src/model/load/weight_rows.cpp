@@ -16,7 +16,7 @@ std::uint64_t vector_values(const Binding& binding) noexcept { return binding.sh
 
 namespace {
 
-// Returns this rank's part of each of the binding's vectors, which `whole` begins with.
+// Returns this rank's part of each vector of the binding. `whole` begins with all values of these vectors.
 std::vector<float> own_part(const Binding& binding, std::span<const float> whole) {
   const std::size_t n = binding.shape.inputs, stride = binding.whole_shape().inputs;
   std::vector<float> part;

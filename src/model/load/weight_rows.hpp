@@ -1,5 +1,5 @@
-// Reads rows of matrices, and vectors, from a source's tensors, so that a backend can pack them. A tensor may hold several weights, or
-// its rows in another order. Companions of a format (scales, zeros, an order of inputs) are applied here.
+// Reads rows of matrices, and vectors, from a source's tensors, so that a backend can pack them. A tensor may have several weights, or have
+// rows in another order. Companions of a format (scales, zeros, an order of inputs) are applied here.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@ namespace tessera::detail {
 
 // Returns how many bytes of the file one row of the matrix takes.
 [[nodiscard]] std::uint64_t file_row_bytes(const backend::MatrixShape& shape);
-// Returns the number of values of a vector, or of this rank's part of one. If the binding has several vectors, counts all of them.
+// Returns the number of values of a vector, or of this rank's part of the vector. If the binding has several vectors, counts all vectors.
 [[nodiscard]] std::uint64_t vector_values(const Binding& binding) noexcept;
 
-// Reads a vector of any format, or the bound part of one, and converts it to f32. Returns this rank's part, if the vector is divided. Adds the file's bytes to `hasher`.
+// Reads a vector of any format, or the bound part of a vector, and converts it to f32. If the vector is divided, returns this rank's part.
+// Adds the file's bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                                      Hasher128& hasher);
 // Reads the factors by which results are multiplied, one for each matrix of the binding. Adds the file's bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_factors(const ModelSource& source, const Binding& binding, Hasher128& hasher);
-// Fills `out` with rows of the binding's whole matrix, beginning with row `first`. They need not be consecutive in the tensor.
+// Fills `out` with rows of the binding's whole matrix, beginning with row `first`. In the tensor, these rows need not be consecutive.
 [[nodiscard]] Status read_rows(const ModelSource& source, const TensorInfo& tensor, const Binding& binding, std::uint64_t first,
                                std::span<std::byte> out);
 

@@ -4,10 +4,10 @@ namespace tessera::detail {
 
 namespace {
 
-// A setting that changes results, and a test whether the architecture reads it. If it does not, a file with that setting is refused.
+// A setting that changes results, and a test whether the architecture reads the setting. If not, a file with the setting is refused.
 struct Refused {
   Setting setting;
-  double neutral;  // the value that changes nothing, so that it is not refused; neither is 0
+  double neutral;  // the value that changes nothing. This value and 0 are not refused
   bool (*is_read)(const Architecture& table) noexcept;
 };
 

@@ -5,7 +5,7 @@
 
 namespace tessera::detail {
 
-// Returns an error that names the first such setting of the model. A setting whose value changes nothing is not an error.
+// Returns an error that names the first setting of the model that is not implemented. A setting whose value changes nothing is no error.
 [[nodiscard]] Status refuse_unsupported(const SettingReader& from);
 
 }  // namespace tessera::detail

@@ -47,20 +47,20 @@ struct SettingReader {
   [[nodiscard]] Result<std::uint32_t> count(Setting setting, std::uint64_t most = kMostCount) const;
 
   // Return the setting's value for one layer. The file has either one number for all layers, or a list with a number for each layer.
-  // layer_count() returns an error for 0. layer_number() allows 0, and returns `absent` if the model has no such setting.
+  // layer_count() returns an error for 0. layer_number() allows 0, and returns `absent` if the model does not have the setting.
   [[nodiscard]] Result<std::uint32_t> layer_count(Setting setting, std::uint32_t layer, std::uint32_t n_layers) const;
   [[nodiscard]] Result<std::uint64_t> layer_number(Setting setting, std::uint32_t layer, std::uint32_t n_layers, std::uint64_t absent) const;
 
-  // Returns the setting's value, a positive factor; `usual` if the model has no such setting. Error: corrupt_file if the factor is not
+  // Returns the setting's value, a positive factor; `usual` if the model does not have the setting. Error: corrupt_file if the factor is not
   // between 2^-64 and 2^64. (The factors of real models lie well within these bounds.) The bounds keep products of a few factors, or of
   // their inverses, from becoming 0 or infinite in float32.
   [[nodiscard]] Result<double> positive(Setting setting, double usual) const;
-  // Do the same, but also allow 0, which files write if the model has no such factor. softcap() returns the result as a float.
+  // Like positive(), but also allow 0, which some files write for a model without the factor. softcap() returns the result as a float.
   [[nodiscard]] Result<double> positive_or_none(Setting setting, double usual) const;
   [[nodiscard]] Result<float> softcap(Setting setting, double usual) const;
 
-  // Returns the context length of the model's first training, before a later training made it longer. If the file has no such setting,
-  // returns `context`.
+  // Returns the context length of the model's first training, before a later training made it longer. Returns `context` if the file does
+  // not have the setting.
   [[nodiscard]] Result<std::uint32_t> original_context(std::uint32_t context) const;
 };
 

@@ -13,8 +13,8 @@
 
 namespace tessera::detail {
 
-// Says whether the keys and values of a sequence depend on the field. if_set: they do, and a spec in which the field has its default does
-// not mention it, so that the texts of specs stay the same as before the field was added.
+// Says whether the keys and values of a sequence depend on the field. if_set: they depend on it, but a spec's text leaves the field out if
+// the field has its default. So the texts of older specs stay the same when a field is added.
 enum class Counts : std::uint8_t { no, yes, if_set };
 
 template <class T>
@@ -26,7 +26,7 @@ struct Field {
 template <class T>
 Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 14 does not deduce this by itself
 
-// Returns the name of the list of draft heads' layers in the text of a spec. It differs from kind to kind, so that the texts differ too.
+// Returns the name that a spec's text gives to the list of draft heads' layers. Each kind has another name, so that the texts differ.
 [[nodiscard]] constexpr std::string_view name_of(DraftHeadKind kind) noexcept {
   constexpr std::array<std::string_view, 5> kNames{"no_heads", "mtp_heads", "medusa_heads", "eagle_heads", "eagle3_heads"};
   return kNames[static_cast<std::size_t>(kind)];
@@ -120,7 +120,7 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 1
                     Field{"head_high", model.draft_heads.features[2], Counts::if_set}};
 }
 
-// field_count() returns the number of fields of an aggregate: the largest number of initializers that it takes. AnyField is an
+// field_count() returns the number of fields of an aggregate: the largest number of initializers that it accepts. AnyField is an
 // initializer for a field of any type.
 struct AnyField {
   template <class T>
@@ -140,7 +140,7 @@ inline constexpr std::size_t kListedFields = std::tuple_size_v<decltype(fields_o
 
 static_assert(kListedFields<RopeSpec> == field_count<RopeSpec>(), "fields_of(RopeSpec) is to list all fields");
 static_assert(kListedFields<LayerSpec> == field_count<LayerSpec>(), "fields_of(LayerSpec) is to list all fields");
-// The fields of draft_heads that sequences depend on are listed as fields of the model.
+// Sequences depend on some fields of draft_heads. These are listed as fields of the model.
 static_assert(kListedFields<ModelSpec> == field_count<ModelSpec>() + 5, "fields_of(ModelSpec) is to list all fields");
 static_assert(field_count<DraftHeadSpec>() == 7, "fields_of(ModelSpec) is to list all fields of DraftHeadSpec that sequences depend on");
 

@@ -52,8 +52,8 @@ Status read_vocabulary(const SettingReader& from, ModelSpec& spec) {
 Status count_layers(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint32_t n_layers, from.count(Setting::n_layers));
   const std::size_t n_tensors = from.source.tensors().size();
-  // Each layer has at least one tensor, or an element in the list of shared weights. So this bounds the memory that a false count can make us
-  // allocate.
+  // Each layer has at least one tensor, or an element in the list of shared weights. This check bounds the memory that a false count can
+  // make us allocate.
   TESSERA_TRY(const std::size_t n_listed, listed_layers(from));
   if (n_listed > kMostSharingLayers) {
     return from.corrupt(Setting::weights_of, "weights of {} layers; expected at most {}", n_listed, kMostSharingLayers);
@@ -78,7 +78,7 @@ Status read_layers(const SettingReader& from, const SpecOverrides& overrides, Mo
   return {};
 }
 
-// Reads the size of the embeddings that each layer has of a token, beside the ordinary one.
+// Reads the size of the per-layer embeddings: the vectors that each layer has for a token in addition to the token's embedding.
 Status read_per_layer_inputs(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint64_t dim, from.settings.unsigned_integer_or(Setting::per_layer_dim, 0));
   if (!from.table.has_per_layer_inputs || dim == 0) return {};

@@ -1,4 +1,4 @@
-// Makes a ModelSpec from a model's settings. Each subject has a function in a file of its own: read_attention(), read_feed(), read_rope()
+// Makes a ModelSpec from a model's settings. Each subject has a function in a separate file: read_attention(), read_feed(), read_rope()
 // and so on.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace tessera::detail {
 
 struct SpecOverrides {
   std::optional<std::uint32_t> sliding_window;  // replaces the file's window; 0: no window
-  std::uint64_t context = 0;  // how many positions sequences will have at most; 0: all that the model knows
+  std::uint64_t context = 0;  // largest number of positions of a sequence; 0: the model's context
   MtpHeads mtp = MtpHeads::leave_out;
 };
 
@@ -22,8 +22,8 @@ struct SpecOverrides {
 // known ones.
 [[nodiscard]] Result<const Architecture*> find_architecture(const Settings& settings);
 
-// Reads the spec. If a setting changes results and tessera does not implement it, that is an error; it is never ignored. Errors name a
-// setting as the file does.
+// Reads the spec. A setting that changes results and that tessera does not implement is an error; it is never ignored. Errors name a setting
+// by its key in the file.
 [[nodiscard]] Result<ModelSpec> read_spec(const ModelSource& source, const Architecture& table,
                                           const SpecOverrides& overrides);
 

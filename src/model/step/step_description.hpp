@@ -1,8 +1,9 @@
-// A step as a plain value: numbers, without addresses, sessions and parts of a backend. A process that has the model's weights, the pages
-// and a backend can execute a description (StepExecutor): the engine that made it, or another process that has executed all earlier ones.
+// A step as a plain value: numbers, without addresses, sessions or objects of a backend. A process that has the model's weights, the pages
+// and a backend can execute a description (StepExecutor). This can be the engine's process, or another process that has executed all
+// earlier descriptions of the engine.
 //
-// Some bytes are not in any description, because they come from outside of all steps: the content of pages that were read from a file (a
-// resumed session, a prefix found in the file), of restored snapshots, and of caches that were cloned or converted.
+// Steps do not compute all bytes of pages. Descriptions do not tell the contents of pages that were read from a file (a resumed session, a
+// prefix found in the file), of restored snapshots, and of caches that were cloned or converted.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ namespace tessera::backend {
 
 namespace tessera::detail {
 
-// The output that is wanted of a row.
+// The output that a row wants.
 enum class RowOutput : std::uint8_t { nothing, logits, hidden, token, embedding, scores };
 
 inline constexpr std::uint32_t kNoEmbedding = ~std::uint32_t{0};
@@ -44,24 +45,24 @@ struct DescribedAdapter {
 
 struct DescribedRow {
   Token token = 0;                         // in a row with an embedding: the token that gather() takes, 0 if there is none
-  std::uint32_t embedding = kNoEmbedding;  // index into StepInputs::embeddings, for a row that has a vector in place of its token
+  std::uint32_t embedding = kNoEmbedding;  // index into StepInputs::embeddings, for a row that has a vector instead of a token
   std::uint32_t sequence = 0;              // index into StepDescription::pages
-  std::uint32_t branches = 0;              // sequences right behind `sequence` that get the row's key and value too (RowTable::n_also)
+  std::uint32_t branches = 0;              // number of sequences after `sequence` that also get the row's key and value (RowTable::n_also)
   std::uint64_t position = 0;
   std::uint32_t segment = 0;               // the row's segment, in models that have segments
   std::uint32_t first_adapter = 0, n_adapters = 0;  // the row's adapters, a range of StepDescription::adapters
   RowOutput output = RowOutput::nothing;
-  bool votes = false;                      // attention adds up what the row attends to (OutputSink::votes())
+  bool votes = false;                      // true: the row's attention is added to votes (OutputSink::votes())
 
   bool operator==(const DescribedRow&) const noexcept = default;
 };
 
 struct StepDescription {
-  std::vector<PageCopy> copies;           // made before the step, in their order. None if the engine's pools do not keep_copies()
+  std::vector<PageCopy> copies;           // copies to make before the step, in this order; empty if the engine's pools do not keep_copies()
   StepPages pages;                        // the pages of the step's sequences
   std::vector<DescribedRow> rows;
-  std::vector<DescribedAdapter> adapters;  // of the step's sequences, one after another
-  std::vector<backend::SampleRow> draws;  // of the rows whose output is a token, ascending; SampleRow::row is the index in `rows`
+  std::vector<DescribedAdapter> adapters;  // adapters of the step's sequences, sequence by sequence
+  std::vector<backend::SampleRow> draws;  // draws of the rows whose output is a token, ascending; SampleRow::row is the index in `rows`
   std::uint32_t first_layer = 0;          // layers [first_layer, last_layer)
   std::uint32_t last_layer = 0;
   std::uint64_t guess = 0;  // StepExecutor::guess(): number of guesses before this one, since the model's last step
@@ -80,7 +81,7 @@ struct StepDescription {
 
 // Tokens of a sequence that move to lower positions (backend::KvMove).
 struct MoveDescription {
-  std::vector<PageCopy> copies;  // made before the move, in their order: see StepDescription
+  std::vector<PageCopy> copies;  // copies to make before the move, in this order (as StepDescription::copies)
   StepPages pages;               // one sequence
   std::uint64_t from = 0, to = 0, count = 0;
   std::vector<std::uint64_t> first;  // [group]: tokens before this position stay in place; empty: all tokens move

@@ -7,7 +7,8 @@ namespace tessera::detail {
 
 namespace {
 
-// Sets for each row the end of its text. Precondition: the rows of a sequence follow each other, positions ascending.
+// Sets RowTable::end of each row: one past the position of the last row of the row's sequence. Precondition: the rows of a sequence follow
+// each other, positions ascending.
 void set_ends(std::span<backend::RowTable> rows) noexcept {
   for (std::size_t i = rows.size(); i-- > 0;) {
     const bool is_last = i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence;
@@ -68,7 +69,7 @@ Status BackendExecutor::execute(const StepDescription& step, const StepInputs& i
                     .first_layer = step.first_layer,
                     .last_layer = step.last_layer},
                    sink, stop);
-  }, ErrorCode::callback_failed);  // only callbacks and a host's executor throw other exceptions than bad_alloc
+  }, ErrorCode::callback_failed);  // only callbacks and an application's executor throw exceptions other than bad_alloc
 }
 
 Status BackendExecutor::guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits,

@@ -17,24 +17,24 @@
 
 namespace tessera::detail {
 
-// The numbers that go into a step beside its description: those that a row has in place of its token's embedding.
+// The inputs of a step that are not in its description: embeddings of rows without a token, and the weights of adapters.
 struct StepInputs {
   std::span<const float* const> embeddings;  // each [d_model]
-  std::span<const backend::AdapterWeights* const> adapters = {};  // the weights of StepDescription::adapters, each
+  std::span<const backend::AdapterWeights* const> adapters = {};  // the weights of each element of StepDescription::adapters
 };
 
-// Executes one description at a time: an engine calls it in its turn (Engine::State::queue). The copies of a description are made in any
-// case, also if the step then fails.
+// Executes one description at a time. Threads: an engine's calls are serialised by turns (Engine::State::queue). The copies of a description
+// are made even if the step then fails.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
   // Computes the step: writes the rows' keys, values and states to their pages, and hands the wanted outputs to `sink`, each kind in row
-  // order. Errors: cancelled; those of the backend; internal, the description has a page that is not here.
+  // order. Errors: cancelled; those of the backend; internal, the description names an unknown page.
   virtual Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept = 0;
   // Computes a guess of the model's draft heads, for the description's only row: see DraftHeads::guess. `hidden` [d_model] is the hidden
-  // state before the row's token, and is replaced. Precondition: the model has draft heads.
+  // state of the token before the row's token, and is overwritten. Precondition: the model has draft heads.
   virtual Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept = 0;
-  // Takes the memory for move() with pages like these, so that move() fails only if a device does. Error: out_of_memory.
+  // Allocates the memory that move() needs for `pages`, so that move() fails only if a device fails. Error: out_of_memory.
   virtual Status reserve(const StepPages& pages) noexcept = 0;
   // Moves tokens (Backend::move_tokens()).
   virtual Status move(const MoveDescription& move) noexcept = 0;
@@ -65,7 +65,7 @@ class BackendExecutor final : public StepExecutor {
 
   const Model& model_;
   backend::Backend& backend_;
-  backend::AdapterBackend adapting_;  // around backend_, for steps in which rows have adapters
+  backend::AdapterBackend adapting_;  // wraps backend_, for steps in which rows have adapters
   PageMemory& memory_;
   PageAddresses addresses_;
   Lists lists_;

@@ -1,4 +1,4 @@
-// Greedy decoding: the best token, always.
+// Greedy decoding: always the best token.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace tessera::sampling {
 
-// Keeps the candidate of the highest logit; with equal logits the lowest token id.
+// Keeps the candidate with the highest logit; among equal logits the lowest token id.
 struct Greedy {
   static constexpr std::string_view kName = "greedy";
 

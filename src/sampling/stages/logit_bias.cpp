@@ -47,7 +47,7 @@ void LogitBias::operator()(Candidates& candidates, const Context&) const noexcep
     const std::uint32_t slot = slots[static_cast<std::uint32_t>(tokens[i])];
     if (slot == 0) continue;
     const float bias = biases_[slot - 1].bias;
-    // An infinite bias wins over any logit: inf - inf would be NaN.
+    // An infinite bias replaces the logit, because the sum inf - inf would be NaN.
     logits[i] = bias == infinite || bias == -infinite ? bias : logits[i] + bias;
   }
   for (std::size_t i = 0; i < biases_.size() && in_vocabulary(biases_[i]); ++i) {

@@ -1,4 +1,4 @@
-// Mirostat 2: a cut that is steered so that the text's surprise stays near a target. Basu et al., "Mirostat: A Neural
+// Mirostat 2: a cut that is adjusted after each token, so that the text's surprise stays near a target. Basu et al., "Mirostat: A Neural
 // Text Decoding Algorithm that Directly Controls Perplexity" (ICLR 2021); version 2 is the authors' simplification
 // (github.com/basusourya/mirostat), as in llama.cpp.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace tessera::sampling {
 
-// Removes the candidates whose surprise -log2 p is above mu (the best one always stays). mu starts at 2 tau; each accepted token
-// adds eta * (tau - surprise of the token in the final distribution). A token of unknown probability leaves mu as it is. Order
+// Removes the candidates whose surprise -log2 p is above mu (the best one always stays). mu starts at 2 tau. Each accepted token
+// adds eta * (tau - surprise of the token in the final distribution) to mu. A token of unknown probability leaves mu as it is. Order
 // unchanged. Usually the last stage of its chain.
 class Mirostat {
  public:

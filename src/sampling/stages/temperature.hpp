@@ -1,5 +1,5 @@
-// Temperature: sharper below 1, flatter above. Ackley, Hinton, Sejnowski, "A Learning Algorithm for Boltzmann Machines"
-// (1985), section 2.
+// Temperature: below 1 the distribution becomes sharper, above 1 flatter. Ackley, Hinton, Sejnowski, "A Learning Algorithm
+// for Boltzmann Machines" (1985), section 2.
 #pragma once
 
 #include <string_view>

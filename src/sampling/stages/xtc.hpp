@@ -10,8 +10,8 @@
 
 namespace tessera::sampling {
 
-// With a chance of `probability`, looks at the candidates whose probability is at least `threshold`, keeps the least likely one of these,
-// and removes the more likely ones, if at least min_keep candidates are left. Order unchanged.
+// With a chance of `probability`: of the candidates whose probability is at least `threshold`, keeps only the least likely, and removes the
+// others. Removes none if fewer than min_keep candidates would be left. Order unchanged.
 struct Xtc {
   static constexpr std::string_view kName = "XTC";
 

@@ -1,4 +1,4 @@
-// ERNIE 4.5, dense (Baidu 2025): like Llama. It was trained with rope pairs (2i, 2i+1), so the converter need not permute rows. Some
+// ERNIE 4.5, dense (Baidu 2025): like Llama. The model was trained with rope pairs (2i, 2i+1), so the converter need not permute rows. Some
 // models have biases.
 #pragma once
 

@@ -1,4 +1,4 @@
-// InternLM 2 and 2.5 (Shanghai AI Laboratory 2024): Llama, whose folders fuse queries, keys and values by groups of heads.
+// InternLM 2 and 2.5 (Shanghai AI Laboratory 2024): like Llama. In folders, one matrix has the rows of Q, K and V, group of heads by group.
 #pragma once
 
 #include "model/arch/dense/llama.hpp"

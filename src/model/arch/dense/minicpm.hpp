@@ -1,4 +1,4 @@
-// MiniCPM 1 and 4 (OpenBMB 2024, 2025): Llama with factors of embeddings, branches and logits, as Granite has them.
+// MiniCPM 1 and 4 (OpenBMB 2024, 2025): Llama with factors for embeddings, branches and logits, like Granite.
 #pragma once
 
 #include "model/arch/dense/llama.hpp"

@@ -1,5 +1,5 @@
-// Mistral 7B (Jiang et al. 2023, section 2: sliding window attention), in files that give the architecture as "mistral". Most files say
-// "llama" (llama.hpp). Apart from the name the two tables are equal.
+// Mistral 7B (Jiang et al. 2023, section 2: sliding window attention), in files that name the architecture "mistral". Most files of the
+// model name it "llama" (llama.hpp). Apart from the name the two tables are equal.
 #pragma once
 
 #include "model/arch/dense/llama.hpp"

@@ -1,5 +1,5 @@
-// Qwen2-VL and Qwen2.5-VL (Wang et al. 2024; Bai et al. 2025), the part that reads text: Qwen2. The rope sections for images do not matter to
-// text.
+// Qwen2-VL and Qwen2.5-VL (Wang et al. 2024; Bai et al. 2025), the part that reads text: Qwen2. For text, the rope sections for images have
+// no effect.
 #pragma once
 
 #include "model/arch/dense/qwen2.hpp"

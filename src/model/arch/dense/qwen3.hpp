@@ -1,5 +1,5 @@
-// Qwen3 (Yang et al. 2025): Llama with an RMSNorm over each query and key head before rope, a head_dim of its own
-// (attention.key_length), and rope pairs (i, i + d/2).
+// Qwen3 (Yang et al. 2025): Llama with an RMSNorm over each query and key head before rope, a head_dim that
+// does not follow from d_model (attention.key_length), and rope pairs (i, i + d/2).
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,4 +1,4 @@
-// Qwen3-VL (Qwen Team 2025), the part that reads text: Qwen3. The rope sections for images do not matter to text.
+// Qwen3-VL (Qwen Team 2025), the part that reads text: Qwen3. For text, the rope sections for images have no effect.
 #pragma once
 
 #include "model/arch/dense/qwen3.hpp"

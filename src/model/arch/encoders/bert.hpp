@@ -1,12 +1,12 @@
-// BERT (Devlin et al. 2018) and its relatives, which read a text from both sides: learned positions and segments, norms behind each sum,
-// LayerNorm, biases, GELU. RoBERTa and XLM-R (Conneau et al. 2019) are the same with one segment or none.
+// BERT (Devlin et al. 2018) and related encoders, in which each row sees the whole text: learned positions and segments, norms after each
+// sum, LayerNorm, biases, GELU. RoBERTa and XLM-R (Conneau et al. 2019) are the same with one segment or none.
 #pragma once
 
 #include "model/architecture.hpp"
 
 namespace tessera::arch {
 
-// The tensors of a head that ranks pairs of texts or classifies texts. Most encoders have none.
+// Returns the table with the tensors of a head added that ranks pairs of texts or classifies texts. Most encoders have no head.
 inline constexpr TensorTable with_score_head(TensorTable table) noexcept {
   return table.optional(Role::head_in, Role::head_in_bias, Role::head_norm, Role::head_norm_bias, Role::head_out, Role::head_out_bias);
 }

@@ -1,4 +1,4 @@
-// EuroBERT (Boizard et al. 2025): Llama whose rows see all rows of their text.
+// EuroBERT (Boizard et al. 2025): like Llama, but each row sees the whole text.
 #pragma once
 
 #include "model/arch/dense/llama.hpp"

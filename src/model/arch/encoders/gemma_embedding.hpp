@@ -1,5 +1,5 @@
-// EmbeddingGemma (Schechter Vera et al. 2025): Gemma 3 as an encoder. Its windows lie around a row, and two products behind the final norm
-// make a row's embedding.
+// EmbeddingGemma (Schechter Vera et al. 2025): Gemma 3 as an encoder. A row's window extends to both sides of the row, and two matrix
+// products after the final norm make the row's embedding.
 #pragma once
 
 #include "model/arch/gemma/gemma3.hpp"

@@ -1,5 +1,5 @@
-// GTE, the multilingual and the English models of 2024 (Zhang et al. 2024): BERT with rope instead of learned positions, and a gated FFN with GELU.
-// No GGUF files of them are known; the name is ours.
+// GTE, the multilingual and the English models of 2024 (Zhang et al. 2024): BERT with rope instead of learned positions, and a gated FFN
+// with GELU. No GGUF files of these models are known; the name "gte" is this library's.
 #pragma once
 
 #include "model/arch/encoders/bert.hpp"

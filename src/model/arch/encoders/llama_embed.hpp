@@ -1,4 +1,4 @@
-// Llama-Embed-Nemotron (NVIDIA 2025): Llama whose rows see all rows of their text.
+// Llama-Embed-Nemotron (NVIDIA 2025): like Llama, but each row sees the whole text.
 #pragma once
 
 #include "model/arch/encoders/eurobert.hpp"

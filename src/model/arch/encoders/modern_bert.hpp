@@ -1,6 +1,6 @@
 // ModernBERT (Warner et al. 2024): an encoder whose norms come before attention and FFN, with rope and a gated FFN with GELU. The first of
-// each three layers sees the whole text, the others a window of 64 tokens to each side with another rope base. The norm of the embeddings
-// is the first layer's norm before attention.
+// each three layers sees the whole text. The other layers see a window of 64 tokens to each side, with another rope base. The norm of the
+// embeddings is the first layer's norm before attention.
 #pragma once
 
 #include "model/architecture.hpp"

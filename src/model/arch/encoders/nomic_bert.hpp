@@ -1,4 +1,4 @@
-// Nomic BERT (Nussbaum et al. 2024): BERT with rope instead of learned positions, a gated FFN with SiLU, and no biases but those of norms.
+// Nomic BERT (Nussbaum et al. 2024): BERT with rope instead of learned positions, a gated FFN with SiLU, and no biases except in norms.
 #pragma once
 
 #include "model/architecture.hpp"

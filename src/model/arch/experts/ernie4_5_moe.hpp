@@ -1,4 +1,4 @@
-// ERNIE 4.5 with experts (Baidu 2025): like ERNIE 4.5, but each layer except the first ones has experts and a shared expert. The experts
+// ERNIE 4.5 with experts (Baidu 2025): like ERNIE 4.5, but each layer except the first layers has experts and a shared expert. The experts
 // are weighted by the softmax over all experts, renormalised; a bias is added to the scores for the choice.
 #pragma once
 

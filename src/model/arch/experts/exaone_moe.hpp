@@ -1,4 +1,4 @@
-// K-EXAONE (LG AI Research 2026): three of four layers have a sliding window, and these layers alone rotate. The first layers have a dense FFN,
+// K-EXAONE (LG AI Research 2026): three of four layers have a sliding window, and only these have rope. The first layers have a dense FFN,
 // the others experts and a shared expert. The experts' scores are sigmoids, and a bias is added to them for the choice.
 #pragma once
 

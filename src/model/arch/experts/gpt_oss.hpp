@@ -1,5 +1,5 @@
-// gpt-oss (OpenAI 2025): experts with a clamped SwiGLU. They are chosen by their logits, and weighted by the softmax over the chosen
-// ones. There are biases everywhere, a sink logit in each head's softmax, and a sliding window in every other layer. YaRN's ramp is not
+// gpt-oss (OpenAI 2025): experts with a clamped SwiGLU. Experts are chosen by their logits, and weighted by the softmax over the chosen
+// experts. There are biases everywhere, a sink logit in each head's softmax, and a sliding window in every other layer. YaRN's ramp is not
 // rounded to whole pairs. In the original the rows of gate and up alternate; the converter separates them.
 #pragma once
 

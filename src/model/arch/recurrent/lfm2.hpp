@@ -1,5 +1,5 @@
-// LFM2 (Liquid AI 2025): most layers are short convolutions, the others attention with norms over queries and keys. The final norm is
-// called token_embd_norm in the file, as if it belonged to the embedding.
+// LFM2 (Liquid AI 2025): most layers are short convolutions; the other layers are attention with norms over queries and keys. The final
+// norm is called token_embd_norm in the file, as if it belonged to the embedding.
 #pragma once
 
 #include "model/architecture.hpp"

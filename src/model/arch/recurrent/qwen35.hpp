@@ -1,6 +1,6 @@
 // Qwen3.5 and 3.6, dense (Qwen Team 2026): three of four layers are gated delta nets. The fourth is attention whose output is gated; the
-// query matrix computes that gate too. A quarter of each head rotates. The rope sections for images do not matter to text. The converter
-// orders value heads so that head h belongs to group h mod n_groups, adds 1 to the weights of all norms but the delta net's, and replaces
+// query matrix computes that gate too. A quarter of each head rotates. For text, the rope sections for images have no effect. The converter
+// orders value heads so that head h belongs to group h mod n_groups, adds 1 to the weights of all norms except the delta net's, and replaces
 // A_log by -exp(A_log). MTP heads are attention layers.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Qwen3.5 and 3.6 with experts (Qwen Team 2026): like Qwen3.5, but the FFNs are experts, weighted by the softmax over all experts,
-// renormalised, and a shared expert. A gate of its own weights the shared expert for each token.
+// renormalised, and a shared expert. For each token, a gate weights the shared expert.
 #pragma once
 
 #include "model/arch/recurrent/qwen35.hpp"

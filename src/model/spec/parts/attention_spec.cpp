@@ -10,11 +10,11 @@ namespace tessera::detail {
 
 namespace {
 
-// The keys that a layer sees. as_all: all layers of the model see keys alike. The other two are for models in which some layers have a
-// window and some have none. window: the keys in the layer's window. all_among_windows: all keys.
+// The keys that a layer sees. as_all: all layers of the model have the same rule. The other two values are for models that mix layers with
+// and without a window. window: the layer sees the keys in its window. all_among_windows: the layer sees all keys.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
 
-// Returns which keys the layer sees. The file gives the pattern as a number N (every N-th layer sees everything), or as a list of
+// Returns which keys the layer sees. The file states the pattern as a number N (every N-th layer sees everything), or as a list of
 // booleans (true: the layer has a window).
 Result<Sees> seen_by(const SettingReader& from, std::uint32_t layer, std::uint32_t n_layers) {
   const bool has_windows = from.table.windows.length != 0 || from.settings.has(Setting::window);
@@ -78,7 +78,7 @@ Result<std::uint32_t> rope_of(const SettingReader& from, std::uint32_t layer, st
   return kRope;
 }
 
-// Returns the size of a head: the value of `setting`. If the model has the setting `own`, that is the size in layers with a window.
+// Returns the size of a head: the value of `setting`. Exception: layers with a window use the setting `own`, if the model has it.
 Result<std::uint32_t> head_dim(const SettingReader& from, Setting setting, Setting own, Sees sees, std::uint32_t n_heads, const ModelSpec& spec) {
   if (sees == Sees::window && from.settings.has(own)) return from.count(own);
   if (from.settings.has(setting)) return from.count(setting);

@@ -8,7 +8,7 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns the number of rows of a role's matrix; 0 if the file does not have it. A file may leave out a last dimension of 1.
+// Returns the number of rows of a role's matrix; 0 if the file does not have the matrix. A file may leave out a last dimension of 1.
 Result<std::uint32_t> rows_of(const SettingReader& from, Role role) {
   const std::string name = row_of(role).tensor_name();
   const TensorInfo* tensor = from.source.find_tensor(name);
@@ -19,7 +19,7 @@ Result<std::uint32_t> rows_of(const SettingReader& from, Role role) {
                   "it has {} rows; expected 1 to {}", rows, SettingReader::kMostCount);
 }
 
-// Refuses a file that has a tensor and lacks another one, without which the first has no use.
+// Refuses a file that has the tensor `has` but lacks the tensor `needs`, because the first cannot be used without the second.
 Status check_pair(const SettingReader& from, Role has, Role needs) {
   if (from.table.tensors[has] == Presence::absent || !from.has_tensor(has) || from.has_tensor(needs)) return {};
   return error_at(ErrorCode::corrupt_file, fmt::format("tensor {}", from.called(needs)), "the file has {} and lacks this tensor, which goes with it", from.called(has));
@@ -43,7 +43,7 @@ Status read_embedding(const SettingReader& from, ModelSpec& spec) {
   spec.pooling = from.table.encodes ? from.table.pooling : Pooling::mean;
   if (!from.settings.has(Setting::pooling)) return {};
   TESSERA_TRY(const std::uint64_t pooling, from.settings.unsigned_integer(Setting::pooling));
-  // The numbers are GGUF's.
+  // The index is GGUF's number of the pooling.
   constexpr std::array kPoolings{Pooling::none, Pooling::mean, Pooling::cls, Pooling::last, Pooling::rank};
   if (pooling >= kPoolings.size()) return from.unsupported(Setting::pooling, "there is no pooling {}; expected 0 to {}", pooling, kPoolings.size() - 1);
   spec.pooling = kPoolings[pooling];

@@ -1,4 +1,4 @@
-// Reads what a model's spec says about embeddings of texts: encoders, pooling, and the heads behind the last layer.
+// Reads the parts of a model's spec that concern embeddings of texts: encoders, pooling, and the heads after the last layer.
 #pragma once
 
 #include "model/spec/setting_reader.hpp"

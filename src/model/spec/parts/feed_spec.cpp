@@ -6,7 +6,7 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::uint32_t kMostExperts = 4096;  // limit for n_experts: ten times what models have
+constexpr std::uint32_t kMostExperts = 4096;  // limit for n_experts: ten times the number in real models
 constexpr std::uint32_t kMostUsed = 64;       // limit for the experts chosen for a row; the cost of a choice grows with it
 constexpr std::uint32_t kMostGroups = 64;
 
@@ -25,7 +25,7 @@ Status read_groups(const SettingReader& from, LayerSpec& layer) {
 
 Status read_routing(const SettingReader& from, LayerSpec& layer) {
   TESSERA_TRY(const std::uint64_t kind, from.settings.unsigned_integer_or(Setting::expert_routing, 0));
-  switch (kind) {  // the numbers are llama.cpp's
+  switch (kind) {  // llama.cpp's numbers
     case 0: layer.routing = from.table.experts.routing; break;
     case 1: layer.routing = RoutingKind::softmax; break;
     case 2: layer.routing = RoutingKind::sigmoid; break;
@@ -42,7 +42,7 @@ Status read_routing(const SettingReader& from, LayerSpec& layer) {
   return read_groups(from, layer);
 }
 
-// Reads the size of the shared experts, which every row takes beside its chosen ones.
+// Reads the size of the shared experts, which compute every row in addition to the row's chosen experts.
 Status read_shared_experts(const SettingReader& from, LayerSpec& layer) {
   TESSERA_TRY(const std::uint64_t n_shared, from.settings.unsigned_integer_or(Setting::n_shared_experts, 0));
   const std::uint64_t usual = std::min<std::uint64_t>(n_shared, kMostExperts) * layer.ffn_dim;

@@ -8,9 +8,9 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns a factor whose square multiplies the attention scores. It is 1, unless the model has YaRN and yarn_log_multiplier (which the
-// converter has multiplied by 0.1). Then the factor grows with the logarithm of YaRN's scaling factor; and the rotated elements keep
-// their size, unless the model names a magnitude.
+// Returns a factor; attention scores are multiplied by its square. The factor is 1, unless the model has YaRN and yarn_log_multiplier
+// (which the converter has multiplied by 0.1). Then it grows with the logarithm of YaRN's scaling factor, and YaRN does not multiply the
+// rotated elements (`rope.magnitude` becomes 1), unless the model states a magnitude.
 Result<double> growth_of_scores(const SettingReader& from, RopeSpec& rope) {
   TESSERA_TRY(const auto type, from.settings.string_or(Setting::rope_scaling, ""));
   TESSERA_TRY(const double multiplier, from.settings.number_or(Setting::yarn_log_multiplier, 0.0));
@@ -48,7 +48,7 @@ Status read_heads(const SettingReader& from, ModelSpec& spec) {
   return {};
 }
 
-// Corrects the routing of experts: if a bias is added for the choice, the scores are sigmoids. Some files do not say so.
+// Corrects the routing of experts, for files that do not state it: if a bias is added for the choice, the scores are sigmoids.
 Status correct_routing(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint64_t said, from.settings.unsigned_integer_or(Setting::expert_routing, 0));
   for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {

@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-// Adds the first of the file's MTP heads to the spec. The head's layer has the same settings as the model's last attention layer.
+// Adds the file's first MTP head to the spec. The head's layer gets the settings of the model's last attention layer.
 // Precondition: the rest of the spec is read. Errors: not_found, the file has no MTP heads; unsupported, there is no attention layer or
 // it has global tokens.
 [[nodiscard]] Status read_mtp_head(const SettingReader& from, ModelSpec& spec);

@@ -6,11 +6,11 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::uint64_t kMostHeads = 4096;           // limit for the number of heads: ten times what models have
+constexpr std::uint64_t kMostHeads = 4096;           // limit for the number of heads: ten times the number in real models
 constexpr std::uint64_t kMostOfHead = 4096;          // limit for the keys of a head, and for the values
 constexpr std::uint64_t kMostColumns = 1 << 24;      // limit for the values of all heads together
 
-// Returns the dimensions of the model's recurrent layers, which all have the same.
+// Returns the dimensions of the model's recurrent layers, which are equal in all of them.
 Result<LayerSpec> recurrent_layer(const SettingReader& from) {
   LayerSpec layer;
   layer.mixer = from.table.recurrent.mixer;
@@ -32,7 +32,7 @@ Result<LayerSpec> recurrent_layer(const SettingReader& from) {
   return layer;
 }
 
-// Returns the setting's value for the layer with index `layer`. The file has one value for all layers, or a list with a value for each
+// Returns the setting's value for the layer with index `layer`. A file has either one value for all layers, or a list with a value for each
 // layer.
 Result<std::uint64_t> of_layer(const SettingReader& from, Setting setting, std::uint32_t layer, const ModelSpec& spec) {
   if (!from.settings.has_list(setting)) return from.settings.unsigned_integer(setting);

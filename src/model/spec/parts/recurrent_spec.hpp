@@ -1,4 +1,4 @@
-// Reads which mixer each layer has (attention or a recurrent one), and the dimensions of the recurrent ones.
+// Reads which mixer each layer has (attention or a recurrent mixer), and the dimensions of recurrent mixers.
 #pragma once
 
 #include <cstdint>

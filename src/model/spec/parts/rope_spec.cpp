@@ -15,8 +15,8 @@ namespace {
 
 bool attends(const LayerSpec& layer) noexcept { return layer.mixer == Mixer::attention; }
 
-// Returns how many elements of a head this rope rotates. If no layer has the rope, the setting is not read, because Nemotron-H's
-// files have it although their heads do not rotate.
+// Returns how many elements of a head this rope rotates. Reads the setting only if a layer has the rope: Nemotron-H's files have the
+// setting although their heads do not rotate.
 Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Setting setting, const ModelSpec& spec) {
   std::uint32_t key_dim = 0, first = 0;
   for (const LayerSpec& layer : spec.layers) {
@@ -40,9 +40,9 @@ Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Se
   return static_cast<std::uint32_t>(dim);
 }
 
-// Returns the factor by which YaRN multiplies rotated elements. If the file states it (transformers' attention_factor), it is that
-// number, as in transformers. (llama.cpp computes it nevertheless.) Otherwise it is computed from YaRN's scaling `factor` and, if the
-// file has one, from yarn_log_multiplier.
+// Returns the factor by which YaRN multiplies rotated elements: the number that the file states (transformers' attention_factor), as in
+// transformers. (llama.cpp ignores this number.) If the file states none, computes the factor from YaRN's scaling `factor` and, if
+// the file has that setting, from yarn_log_multiplier.
 Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   if (from.settings.has(Setting::yarn_magnitude)) return from.positive(Setting::yarn_magnitude, 1.0);
   const auto growth = [factor](double by) { return factor > 1.0 ? 0.1 * by * math::log(factor) + 1.0 : 1.0; };
@@ -51,8 +51,8 @@ Result<double> yarn_magnitude(const SettingReader& from, double factor) {
 }
 
 // Reads YaRN's settings (Peng et al. 2023). A pair that makes more than beta_fast turns within the context of the first training keeps
-// its frequency. The frequency of a pair that makes fewer than beta_slow turns is divided by the factor. Pairs between are slowed down
-// gradually.
+// its frequency. The frequency of a pair that makes fewer than beta_slow turns is divided by the factor. Pairs between these two are slowed
+// down gradually.
 Status read_yarn(const SettingReader& from, const ModelSpec& spec, RopeSpec& rope) {
   TESSERA_TRY(rope.linear_factor, from.positive(Setting::rope_scaling_factor, 1.0));
   TESSERA_TRY(const std::uint64_t original, from.original_context(spec.context));
@@ -102,8 +102,8 @@ Status read_scaling(const SettingReader& from, const ModelSpec& spec, RopeSpec& 
   return {};
 }
 
-// Chooses LongRoPE's factors: the short ones if the context is at most that of the first training, else the long ones. The engine's
-// context decides for all its sequences, however short they are, because a row must not change when more rows follow it.
+// Chooses LongRoPE's factors: the short factors if the engine's context is at most the context of the first training, else the long
+// factors. The engine's context decides even for short sequences, because a row must not change when more rows follow it.
 Status choose_factors(const SettingReader& from, const SpecOverrides& overrides, const ModelSpec& spec, RopeSpec& rope) {
   const bool has_short = from.has_tensor(Role::rope_factors_short);
   const bool has_long = from.has_tensor(Role::rope_factors_long);

@@ -11,10 +11,10 @@
 
 namespace tessera::detail {
 
-// Indices into ModelSpec::ropes. If layers with a window have another rope than the rest, theirs is kWindowedRope.
+// Indices into ModelSpec::ropes. kWindowedRope is the rope of layers with a window, if they have another rope than the other layers.
 inline constexpr std::uint32_t kRope = 0, kWindowedRope = 1;
 
-// Reads the ropes that the layers of `spec` name. A model without rotary positions has none. Settings of ropes that no layer uses are
+// Reads the ropes that the layers of `spec` name. A model without rotary positions has no rope. Settings of ropes that no layer uses are
 // ignored. Precondition: the layers are read.
 [[nodiscard]] Status read_rope(const SettingReader& from, const SpecOverrides& overrides, ModelSpec& spec);
 

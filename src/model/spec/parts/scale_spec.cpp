@@ -6,7 +6,7 @@ namespace tessera::detail {
 
 namespace {
 
-// Reads the factor that grows with a query's position.
+// Reads how queries grow with their position (the factor by which they are multiplied).
 Status read_temperature(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const double rate, from.settings.number_or(Setting::temperature_scale, from.table.temperature));
   if (!from.table.has_temperature || rate == 0.0) return {};

@@ -9,7 +9,7 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns whether one layer can compute with the weights of the other. The layers may see other keys, and rotate by other ropes.
+// Returns whether `layer` can compute with the weights of `owner`. The two may differ in the keys that they see and in their ropes.
 bool fits_weights_of(LayerSpec layer, const LayerSpec& owner) {
   layer.rope = owner.rope;
   layer.window = owner.window;
@@ -44,7 +44,7 @@ Status read_shared_weights(const SettingReader& from, ModelSpec& spec) {
     }
     LayerSpec& layer = spec.layers[i];
     const LayerSpec& source = spec.layers[static_cast<std::size_t>(owner)];
-    layer.routing = source.routing;  // read from the tensors of the layer, in some architectures
+    layer.routing = source.routing;  // some architectures derive it from the layer's tensors
     if (!fits_weights_of(layer, source)) {
       return from.corrupt(Setting::weights_of, "layer {} uses the weights of layer {}, and is of another shape", i, owner);
     }

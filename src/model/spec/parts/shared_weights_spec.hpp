@@ -9,14 +9,15 @@
 
 namespace tessera::detail {
 
-// More layers than any model has: an element of the list is a byte of the file, and a layer takes much more.
+// Limit for the length of the list, more layers than any model has. It bounds memory: an element of the list takes a byte of the file, and a
+// layer takes much more memory than that.
 inline constexpr std::size_t kMostSharingLayers = 4096;
 
-// Returns the length of the list of layers whose weights are used; 0 if the model has no such list.
+// Returns the length of the list that Setting::weights_of is; 0 if the model does not have the setting.
 [[nodiscard]] Result<std::size_t> listed_layers(const SettingReader& from);
 
-// Sets LayerSpec::weights_back. Does nothing if the model has no such list. Errors: corrupt_file, the list names a layer that comes later or that
-// uses another one's weights, or a layer differs in shape from the layer whose weights it uses. Precondition: the layers' other fields are set.
+// Sets LayerSpec::weights_back. Does nothing if the model does not have the setting. Errors: corrupt_file, the list names a later layer or
+// a layer that itself uses another layer's weights, or the two layers differ in shape. Precondition: the layers' other fields are set.
 [[nodiscard]] Status read_shared_weights(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,5 +1,5 @@
-// Command R (Cohere 2024): attention and FFN run in parallel on one LayerNorm without a bias, and logits are multiplied by a setting.
-// Command R+ is refused: its norms of queries and keys have other weights for each head.
+// Command R (Cohere 2024): attention and FFN run in parallel on one LayerNorm without a bias, and logits are multiplied by a factor from the
+// settings. Command R+ is refused, because its norms of queries and keys have different weights for each head.
 #pragma once
 
 #include "model/architecture.hpp"

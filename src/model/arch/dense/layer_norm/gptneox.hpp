@@ -1,4 +1,4 @@
-// GPT-NeoX 20B (Black et al. 2022) and Pythia (Biderman et al. 2023): attention and FFN run in parallel, each behind a LayerNorm of its own;
+// GPT-NeoX 20B (Black et al. 2022) and Pythia (Biderman et al. 2023): attention and FFN run in parallel, each after its own LayerNorm;
 // biases everywhere; GELU; rope pairs (i, i + d/2) in a part of each head. The converter reorders the rows of the fused matrix into Q, K, V.
 // A few models run sequentially (use_parallel_residual).
 #pragma once

@@ -1,5 +1,5 @@
-// Phi 1, 1.5 and 2 (Gunasekar et al. 2023; Microsoft 2023): attention and FFN run in parallel on one LayerNorm; biases everywhere, of the
-// logits too; GELU in its tanh form; rope pairs (i, i + d/2) in a part of each head.
+// Phi 1, 1.5 and 2 (Gunasekar et al. 2023; Microsoft 2023): attention and FFN run in parallel on one LayerNorm; biases everywhere,
+// also for the logits; GELU in its tanh form; rope pairs (i, i + d/2) in a part of each head.
 #pragma once
 
 #include "model/architecture.hpp"
