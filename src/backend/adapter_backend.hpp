@@ -1,6 +1,7 @@
-// Computes steps in which rows have adapters. A row's adapters are a range of StepTables::adapters; their changes are made in this order,
-// behind each product of a matrix that they change. Rows are grouped by adapter, so that each adapter's numbers are read once a product. A
-// row's bits do not depend on the adapters of other rows: without adapters they are those of the inner backend.
+// Computes steps in which rows have adapters. A row's adapters are a range of StepTables::adapters. After each product of a matrix, the
+// changes that the row's adapters make to this matrix are added, in the order of the range. Rows are grouped by adapter, so that a product
+// reads each adapter's numbers once. A row's bits do not depend on the adapters of other rows: a row without adapters has the bits of the
+// inner backend.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ Status JoiningBackend::linear_residual(const Matrix& weight, const Vector* bias,
                        : inner().linear_residual(weight, bias, in, scratch, x);
 }
 
-// The products are still computed together; biases follow what joins.
+// The products are still computed together. The biases are added after the joined terms.
 Status JoiningBackend::linear_group(std::span<const LinearPart> parts, Act in) {
   if (!joins_any(parts)) return inner().linear_group(parts, in);
   products_.assign(parts.begin(), parts.end());

@@ -34,7 +34,7 @@ class JoiningBackend : public ForwardingBackend, private ExpertProducts {
   [[nodiscard]] virtual bool joins(const Matrix& weight) const noexcept = 0;
   // Adds a term to `out`, which is W in, for all rows of the step. Must not change `in`.
   virtual Status join(const Matrix& weight, Act in, Act out) = 0;
-  // Does so for several products of the same input. Default: join() for each that something joins.
+  // Adds terms to several products of the same input. Default: calls join() for each part whose weight joins().
   virtual Status join_group(std::span<const LinearPart> parts, Act in);
   // Adds a term to the product of one row and one of its experts. Called if joins(weight).
   virtual void join_expert(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,

@@ -31,8 +31,8 @@ struct LowRankShape {
 struct LowRankValues {
   std::span<const std::byte> a;  // [a_count, rank, inputs]; in tables [inputs, rank]
   std::span<const std::byte> b;  // [b_count, outputs, rank]
-  // With lengths, for each output of each matrix: the wanted length, and the dot products of the rows of W and B A. From these the length
-  // of a row of W + scale * B A can be computed for any scale.
+  // For a change with lengths, one for each output of each matrix: the wanted length, and the dot products of the rows of W and B A, from
+  // which the length of the row of W + scale * B A can be computed for any scale.
   struct Length {
     double wanted = 0.0;
     double base = 0.0, mixed = 0.0, change = 0.0;  // W W, W BA, BA BA
@@ -56,7 +56,7 @@ class LowRank {
 // Rows of a step that an adapter changes, together.
 struct ChangedRows {
   std::span<const std::uint32_t> rows;  // ascending indices of the rows that are present: all rows, the kept ones, or those of a selection
-  std::uint64_t numbers = 0;            // the most numbers of A x that a change of the adapter has for a row
+  std::uint64_t numbers = 0;            // how many numbers A x has for a row, at most, in any change of the adapter
 };
 
 // A change that some rows of a step make to the product that is in `out`.

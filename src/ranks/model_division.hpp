@@ -1,7 +1,8 @@
 // The division of a model among ranks: which rank has which rows of each weight, which heads, and which layers.
 //
-// RankSplit::layers: a rank has whole layers, successive ones as far as shared keys allow. RankSplit::heads: attention is divided by KV heads. A mixer that cannot be divided that way is computed by one rank, which gives its result to the others:
-// latent attention and recurrent mixers, attention with fewer KV heads than ranks, and attention that norms all heads together.
+// RankSplit::layers: a rank has whole layers, consecutive ones as far as shared keys allow. RankSplit::heads: attention is divided by KV
+// heads. Exception: one rank computes a mixer that cannot be divided by KV heads, and gives the result to the other ranks. Such mixers are
+// latent attention, recurrent mixers, attention with fewer KV heads than ranks, and attention that norms all heads together.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace tessera::detail {
 
 class RankBackend;
 
-// Returns the bytes of so many heads' blocks of a layer in a page: keys, and values if they lie beside them.
+// Returns the bytes in a page of the blocks of `heads` KV heads of a layer: K blocks, and V blocks unless the values are part of the keys.
 [[nodiscard]] inline std::uint64_t bytes_of_heads(const KvLayerLayout& layer, std::uint64_t heads) noexcept {
   return heads * (layer.k_stride + (layer.shape.values == kv::Values::in_keys ? 0 : layer.v_stride));
 }
@@ -31,15 +32,15 @@ class ModelDivision {
   [[nodiscard]] static Result<std::shared_ptr<const ModelDivision>> make(const ModelSpec& spec, std::uint32_t ranks, RankSplit split);
 
   [[nodiscard]] std::uint32_t ranks() const noexcept { return ranks_; }
-  // Returns the model as a rank computes it: with the heads and columns that it has.
+  // Returns the model as a rank computes it: only with the heads and columns that the rank has.
   [[nodiscard]] ModelSpec spec_of(std::uint32_t rank) const;
   [[nodiscard]] std::vector<LayerPlace> places_of(std::uint32_t rank) const;
   // Returns the bindings with the parts that a rank has (Binding::own).
   [[nodiscard]] std::vector<Binding> bindings_of(std::uint32_t rank, std::span<const Binding> whole) const;
   // Returns the layout by which a rank finds the heads that it has in whole pages. The bytes of pages stay the same.
   [[nodiscard]] KvLayout layout_of(std::uint32_t rank, const KvLayout& whole) const;
-  // Returns the layout of a rank that has pages of its own, for its heads alone. `other` is any rank's layout of the same kind, or the
-  // whole layout. A layer that another rank computes has as little place as the layout allows.
+  // Returns the layout of a rank that has pages of its own, only for its heads. `other` is any rank's layout of the same kind, or the whole
+  // layout. A layer that another rank computes has as little place as the layout allows.
   [[nodiscard]] Result<KvLayout> own_layout_of(std::uint32_t rank, const KvLayout& other) const;
   // The KV heads of a layer that a rank has, as a range of all heads.
   struct Heads {

@@ -123,7 +123,7 @@ Status RankBackend::make_whole(Act x, const Division& columns) {
   return make_whole(at.data, at.rows, columns);
 }
 
-// The rows become longer where they are. So the last rows go first: their new places lie behind the old places of the rows before them.
+// Widens the rows in place. The last row is moved first, because a row's new place begins beyond the old places of all rows before it.
 Status RankBackend::make_whole(float* rows, std::size_t n, const Division& columns) {
   const std::size_t own_columns = columns.size(ranks_.rank()), all = columns.total();
   const std::size_t portion = std::max<std::size_t>(1, staging_.size() / all);

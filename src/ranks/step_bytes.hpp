@@ -36,7 +36,8 @@ class ByteWriter {
   std::vector<std::byte>& out_;
 };
 
-// Reads what a ByteWriter has written. Bytes that are too few or too many leave is_sound() false; numbers are then 0 and lists empty.
+// Reads the bytes that a ByteWriter has written. If there are too few or too many bytes, is_sound() is false, numbers are 0 and lists are
+// empty.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> in) noexcept : in_(in) {}
