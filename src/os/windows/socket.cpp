@@ -1,4 +1,4 @@
-// Connections, which are not written for Windows yet.
+// Connections are not implemented for Windows yet: all functions return errors.
 #include "os/socket.hpp"
 
 #include "core/error.hpp"
