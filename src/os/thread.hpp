@@ -1,4 +1,4 @@
-// Threads of the library. They block the signals of the host, so that only the host's threads get these signals.
+// Threads of the library. In these threads the host's signals are blocked, so that only the host's own threads get the signals.
 #pragma once
 
 #include <cstdint>

@@ -85,8 +85,8 @@ bool SpecialTokens::Finder::overlap() const noexcept {
   return false;
 }
 
-// Used if tokens of the stretch overlap. Keeps the best token (the longest), then the best of those that do not overlap it, and so on.
-// ends_ then has only the tokens that are kept.
+// Resolves overlaps of the tokens in a stretch. Keeps the best token (the longest), then the best of the tokens that do not overlap it, and
+// so on. Afterwards ends_ has only the tokens that are kept.
 void SpecialTokens::Finder::settle() {
   const auto worse = [&](std::uint32_t a, std::uint32_t b) {
     const TextAutomaton::Node &x = tokens_.automaton_.node(ends_[a]), &y = tokens_.automaton_.node(ends_[b]);

@@ -27,7 +27,7 @@ constexpr int hex_digit(char c) noexcept {
 }
 
 // Returns whether white space after a special token is dropped, as in Phi-3's tokenizer ("rstrip" in tokenizer.json). GGUF has no key for
-// it, so it is decided by the model's name, as in llama.cpp.
+// this, so the model's name decides, as in llama.cpp.
 Result<bool> strips_after_special(const Settings& settings) {
   TESSERA_TRY(const std::string_view name, settings.string_or(Setting::name, ""));
   std::string lower(name.substr(0, 256));

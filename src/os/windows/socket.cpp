@@ -1,4 +1,4 @@
-// Connections are not implemented for Windows yet: all functions return errors.
+// Connections are not implemented for Windows yet: functions that return a Result return an error.
 #include "os/socket.hpp"
 
 #include "core/error.hpp"

@@ -32,7 +32,7 @@ class Charsmap {
   };
   // Returns the longest sequence at the beginning of `text` that has a replacement, and that replacement.
   [[nodiscard]] Found find(std::string_view text) const noexcept;
-  // Does the same for the shortest sequence.
+  // Returns the shortest sequence at the beginning of `text` that has a replacement, and that replacement.
   [[nodiscard]] Found find_shortest(std::string_view text) const noexcept;
 
   [[nodiscard]] static std::uint64_t plan_bytes(std::uint64_t blob) noexcept { return blob; }

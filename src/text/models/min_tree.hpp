@@ -50,7 +50,7 @@ class MinTree {
   struct Least {
     std::uint32_t priority, at;
   };
-  // Returns the leftmost of the positions with the smallest priority, and that priority, which is kNever if all are.
+  // Returns the leftmost of the positions with the smallest priority, and this priority; kNever if all priorities are kNever.
   [[nodiscard]] Least least() const noexcept {
     const std::uint32_t priority = least_of(values_.data() + begin_[depth_ - 1]);
     std::size_t at = 0;

@@ -1,4 +1,4 @@
-// The decoders of a tokenizer.json: they make text of tokens. Each token's bytes depend on its own text, on whether it is the first, and,
+// The decoders of a tokenizer.json: they turn tokens into text. Each token's bytes depend on its own text, on whether it is the first, and,
 // in few decoders, on whether it is the last, so a stream can be decoded token by token.
 #pragma once
 
@@ -34,8 +34,8 @@ struct DecoderStep {
 
 class [[gnu::visibility("hidden")]] Decoder {
  public:
-  Decoder() noexcept = default;  // gives tokens as they are
-  // `strips`: how many times `stripped`, a character, is dropped at most at the beginning of the whole text.
+  Decoder() noexcept = default;  // returns tokens unchanged
+  // `stripped`: a character, which is dropped at the beginning of the whole text, at most `strips` times.
   Decoder(std::vector<DecoderStep> steps, std::string stripped, std::uint8_t strips) noexcept
       : steps_(std::move(steps)), stripped_(std::move(stripped)), strips_(strips) {}
 

@@ -58,7 +58,7 @@ class TekkenReader {
     return check();
   }
 
-  // Cuts the vocabulary to the tokens that the model has, and checks that there is one of each rank.
+  // Cuts the vocabulary to the tokens that the model has, and checks that there is exactly one token of each rank.
   Status check() {
     const std::size_t wanted = static_cast<std::size_t>(size_ - special_count_);
     if (tokens_.size() < wanted) return json_.fail(ErrorCode::corrupt_file, "vocab has {} tokens, and config says {}", tokens_.size(), wanted);
