@@ -81,7 +81,7 @@ struct ObjectLimits {
 
 struct Conjunct {
   std::uint8_t types = types::kAll;
-  // If set, only these values are valid, and only those of them that the other limits allow.
+  // If set, only values of this list are valid, and only those that the other limits allow.
   std::optional<std::vector<const Json*>> values;
   NumberLimits number;
   StringLimits string;

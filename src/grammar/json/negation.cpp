@@ -187,7 +187,7 @@ Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std:
   return out;
 }
 
-// Returns the alternatives of: the object has a property on which something depends, and what depends on it does not hold.
+// Returns the alternatives of the demand: the object has a property on which something depends, and the dependent condition does not hold.
 Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const std::string& key, const Json& all) {
   Alternatives out;
   for (const auto& [name, what] : members_of(all)) {

@@ -25,8 +25,8 @@ const std::string* dialect_of(const Json& root) {
   return name == nullptr ? nullptr : name->string();
 }
 
-// Searches the document for keywords that tell its draft. Sets `old` if it finds one that only draft 7 and older have, and `fresh` for
-// one that only newer drafts have.
+// Searches the document for keywords that tell its draft. Sets `old` if it finds a keyword that only draft 7 and older have, and `fresh`
+// for a keyword that only newer drafts have.
 void look_for_keywords(const Json& node, bool& old, bool& fresh, std::size_t& budget) {
   if (budget == 0) return;
   --budget;

@@ -12,15 +12,15 @@ using Phase = NumberState::Phase;
 
 int sign(int value) noexcept { return (value > 0) - (value < 0); }
 
-// Compares the digits of the whole part with those of the bound, after one more digit (the n-th from 0). `so_far` is the result before this
-// digit. Returns -1, 0 or 1.
+// Compares the digits of the whole part with the digits of the bound, after one more digit (the n-th from 0). `so_far` is the result before
+// this digit. Returns -1, 0 or 1.
 std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
   if (!bound) return 0;
   if (n >= bound->value.whole.size()) return 1;
   return so_far != 0 ? so_far : static_cast<std::int8_t>(sign(digit - bound->value.whole[n]));
 }
 
-// Compares a complete whole part of n digits with the bound's. If it has fewer digits than the bound, it is smaller.
+// Compares a complete whole part of n digits with the bound's. A whole part with fewer digits than the bound's is smaller.
 std::int8_t whole_done(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n) {
   return bound && n < bound->value.whole.size() ? std::int8_t{-1} : so_far;
 }

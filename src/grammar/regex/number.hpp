@@ -1,5 +1,5 @@
-// JSON numbers within bounds, as an automaton over their digits. It is exact for decimals of any length, and need not expand ranges into
-// patterns. As digits come, it compares them with each bound's digits, and keeps the remainder for multipleOf.
+// JSON numbers within bounds, as an automaton over their digits. The automaton is exact for decimals of any length, and need not expand
+// ranges into patterns. For each digit, it compares the number with each bound's digits, and updates the remainder for multipleOf.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ struct NumberSpec {
   bool operator==(const NumberSpec&) const noexcept = default;
 
   [[nodiscard]] bool allows_exponent() const noexcept { return !integer && !step; }
-  // Returns whether a number can be compared with the bounds whatever its exponent is. It can if there is no bound other than zero. With
-  // other bounds, a number with an exponent must have the form "d.ddd e n", with one digit before the point.
+  // Returns whether a number with any exponent can be compared with the bounds. This holds if there is no bound other than zero. With other
+  // bounds, a number with an exponent must have the form "d.ddd e n", with one digit before the point.
   [[nodiscard]] bool reads_all_exponents() const noexcept {
     return allows_exponent() && (!low || low->value.zero()) && (!high || high->value.zero());
   }

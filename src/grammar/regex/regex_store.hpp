@@ -60,8 +60,8 @@ class RegexStore {
   // Returns whether r matches no text. If r has an intersection or a complement, this is a search.
   [[nodiscard]] bool is_empty(Regex r);
   [[nodiscard]] bool matches(Regex r, std::string_view text);
-  // Returns true if any n characters of the set, written in UTF-8 without escapes, may come next and be completed to a text. False means
-  // only that this is not easy to see.
+  // Returns true if any n characters of the set, written in UTF-8 without escapes, may come next and be completed to a text. False means:
+  // no, or it is not easy to find out.
   [[nodiscard]] bool absorbs(Regex r, const CharSet& set, std::uint32_t n);
   [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // true: is_empty(r) has to search
 
