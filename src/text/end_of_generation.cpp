@@ -6,7 +6,7 @@ namespace tessera::detail {
 namespace {
 
 enum class When : std::uint8_t {
-  always,     // a text that nobody writes by chance
+  always,     // a text that does not occur by chance
   if_special  // a text that may be ordinary ("</s>" is HTML): it ends a generation only if the vocabulary gives it a special type
 };
 struct Ending {

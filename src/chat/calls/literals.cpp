@@ -34,8 +34,8 @@ class Literals {
       pair.part(value(property.schema, property.path, depth + 1));
       pairs.push_back(pair.done());
     }
-    // The list may begin with any property up to the first required one. After each property, all further required ones must follow; the
-    // others may.
+    // The list may begin with any property up to the first required one. After each property, all later required properties must follow,
+    // and other later properties may follow.
     std::vector<Grammar> beginnings;
     bool may_be_empty = true;
     for (std::size_t i = 0; i < list.size() && may_be_empty; ++i) {

@@ -152,7 +152,7 @@ struct DictView : List {
   DictView(Budget& budget, Values of, std::string_view called) : List(budget, std::move(of)), name(called) {}
   std::string_view name;
 };
-// An undefined value with the reason why it is undefined, which the error says when the value is first used.
+// An undefined value with the reason why it is undefined. The error at the value's first use states the reason.
 struct Missing : Object {
   Missing(Budget& budget, std::string why_) : Object(budget, sizeof(Missing) + why_.capacity()), why(std::move(why_)) {}
   std::string why;

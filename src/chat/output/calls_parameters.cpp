@@ -79,8 +79,8 @@ OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   return key;
 }
 
-// Returns whether the text from offset `at` on, apart from white space, begins with one of `next` or is the end of the output. nullopt:
-// that is not clear before more bytes come.
+// Returns whether the text from offset `at` on, apart from white space, begins with one of `next` or is the end of the output. nullopt: not
+// clear before more bytes come.
 std::optional<bool> OutputParser::State::goes_on_behind(std::size_t at, const Texts& next) const {
   const std::string_view rest = std::string_view(buffer_).substr(behind_space(buffer_, at));
   if (rest.empty()) return last_ ? std::optional(true) : std::nullopt;
@@ -98,7 +98,7 @@ void OutputParser::State::add_argument(std::string_view key, const Json& value) 
   first_parameter_ = false;
 }
 
-// Adds the value that is being read as an argument. It ends at offset `end`; reading continues at offset `behind`.
+// Adds the value that is being read as an argument. The value ends at offset `end`; reading continues at offset `behind`.
 void OutputParser::State::take_value(std::size_t end, std::size_t behind, bool closed) {
   const CallForm& form = *form_;
   std::string_view text = std::string_view(buffer_).substr(value_.begin, end - value_.begin);

@@ -1,5 +1,5 @@
-// The state of the output parser. Text is consumed from the front of buffer_. Text that may become a marker stays there until it is
-// certain. Every decision depends only on the bytes of the output, not on how they were cut into pieces.
+// The state of the output parser. Text is consumed from the front of buffer_. Text that may become a marker stays in buffer_ until it is
+// certain. Every decision depends only on the bytes of the output, not on how the bytes were cut into pieces.
 #pragma once
 
 #include <optional>

@@ -10,8 +10,8 @@ using chat_output::kLongestName;
 
 }  // namespace
 
-// Reads the recipient at the beginning of the output, whose mark (>>>) the prompt has written. If the output begins with a mark all the
-// same, the mark is read normally. If the output begins with neither a mark nor a recipient, it is text.
+// Reads the recipient at the beginning of the output. The prompt has already written the mark (>>>) of this recipient. If the output begins
+// with a mark nevertheless, reads the mark normally. If the output begins with neither a mark nor a recipient, it is text.
 OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   const Recipients& form = *format_.recipients;
   if (buffer_.empty()) return Progress::waits;

@@ -93,7 +93,7 @@ OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::
   return {std::max(from, buffer.size()), 0, 0};
 }
 
-// Returns whether the marker at offset `at` really opens its region. nullopt: that is not clear before more bytes come.
+// Returns whether the marker at offset `at` really opens its region. nullopt: not clear before more bytes come.
 std::optional<bool> OutputParser::State::may_open(const Marker& marker, std::size_t at) const {
   const OutputRegion* region = marker.opens;
   if (region != nullptr && format_.recipients && marker.text == format_.recipients->mark) return names_call(at + marker.text.size());

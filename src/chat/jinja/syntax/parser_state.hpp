@@ -73,7 +73,7 @@ class ParserState {
   std::unordered_map<std::string, Name> names_;
 };
 
-// Parsers of parts of the grammar. Each has a file of its own.
+// Parsers of parts of the grammar, each in a file of its own.
 const Expr* parse_expression(ParserState& state);
 const Expr* parse_without_condition(ParserState& state);          // does not parse "a if b else c"
 // "a, b" is a tuple without brackets; a single expression is returned as it is.
