@@ -280,7 +280,7 @@ Status CpuBackend::select_rows(std::size_t selection, Act in, Act out) {
 }
 
 Status CpuBackend::read(Act x, std::uint32_t row, std::span<float> out) {
-  if (out.empty()) return {};  // of a rank that hands nothing out
+  if (out.empty()) return {};  // a rank that hands out no results has no `out`
   const Activation& at = act(x);
   std::memcpy(out.data(), at.data + row * at.columns, std::min(out.size(), at.columns) * sizeof(float));
   return {};

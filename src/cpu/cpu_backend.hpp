@@ -31,8 +31,8 @@ class CpuBackend final : public backend::Backend {
   using MatrixShape = backend::MatrixShape;
   using Vector = backend::Vector;
 
-  // `executor` and `memory` must outlive the backend; `set` must not be automatic, and the machine must run it.
-  // `refused`: the reason why a better set of the CPU was not taken; empty if there is none.
+  // `executor` and `memory` must outlive the backend. `set` must not be automatic, and the machine must run it. `refused`: the reason why a
+  // better set of the CPU was not taken; empty if there is none.
   CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics, std::string refused = {});
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
@@ -165,8 +165,8 @@ class CpuBackend final : public backend::Backend {
   // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
-  // Computes the products of all parts. The parts have the same input, but may need it in different kinds; prepare(kind) returns the input
-  // in a kind.
+  // Computes the products of all parts. The parts have the same input, but may need the input in different kinds. prepare(kind) returns the
+  // input in a kind.
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
   // Computes the product of an activated input. If `residual` is an activation (not Act::count), adds the product to it.

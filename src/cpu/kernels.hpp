@@ -1,6 +1,6 @@
-// The kernels of an instruction set: a table of functions, which the backend calls without knowing the set. The
-// kernels' sources are in src/cpu/kernels, compiled once for each set. They share with the rest only this header and the headers
-// that it includes: constants and plain structs, so that objects of different sets share no code.
+// The kernels of an instruction set: a table of functions, which the backend calls without knowing the set. The kernels' sources are in
+// src/cpu/kernels, compiled once for each set. The kernels share with other code only this header and the headers that it includes. These
+// headers have only constants and plain structs, so that objects of different sets share no code.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct LinearJob {
   std::size_t panel_bytes = 0;         // bytes from panel to panel
   std::size_t panels = 0;
   std::size_t inputs = 0;              // k
-  std::size_t outputs = 0;             // outputs to write, from the first panel's first on: all, or fewer at the matrix's end
+  std::size_t outputs = 0;             // outputs to write, from the first panel's first output on; fewer than the panels have at the matrix's end
   const std::byte* x = nullptr;        // prepared rows of x_stride bytes each, in groups of `group` rows; begins with a whole group
   std::size_t x_stride = 0;
   std::size_t group = 1;
@@ -45,8 +45,8 @@ struct LinearJob {
   Ahead ahead = {};
 
   // Returns whether to write outputs past the caches (non-temporal stores), with a fence before the job ends. The outputs of many rows
-  // would be evicted from the caches before they are read, and a store that misses waits tens of ns for its line: this was a fifth of the
-  // time of a product in 8-bit tiles, and a third in bf16. The outputs of few rows stay in the caches.
+  // would be evicted from the caches before they are read. And a store that misses the caches waits tens of ns for its line: this waiting
+  // was a fifth of the time of a product in 8-bit tiles, and a third in bf16. The outputs of few rows stay in the caches.
   [[nodiscard, gnu::always_inline]] bool past_caches() const noexcept {
     return rows >= kRowsPastCaches && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_stride % 16 == 0;
   }
@@ -59,7 +59,7 @@ struct Linear {
   LinearFn run = nullptr;
   const char* name = "";          // for explain()
   std::size_t max_rows = 0;       // the most rows of a task
-  std::size_t panels = 1;         // the fewest panels of a task, if there are that many
+  std::size_t panels = 1;         // the fewest panels of a task, if the product has that many
   std::size_t scratch_bytes = 0;
   std::size_t tile_rows = 1;      // the most rows of a group (prepared_rows.hpp)
 };

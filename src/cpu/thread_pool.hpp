@@ -1,8 +1,8 @@
 // The engine's own executor: the calling thread and n - 1 workers. A decode step is a chain of short jobs, so a worker polls for the next
 // job for a short time, and then parks on a futex.
 //
-// The caller takes tasks too, and waits only for workers that have joined the job. So a worker that is parked, or that the system has taken
-// off its core, delays nothing.
+// The caller takes tasks too, and waits only for workers that have joined the job. So a worker that is parked, or that the system has
+// preempted, delays nothing.
 #pragma once
 
 #include <atomic>

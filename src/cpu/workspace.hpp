@@ -1,5 +1,5 @@
 // The CPU backend's working memory: where each buffer is in one allocation. The same function counts the bytes and
-// places the buffers, so that a plan's bytes are what is taken.
+// places the buffers, so that a plan has exactly the bytes that are taken later.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace tessera::cpu {
 // Returns the next multiple of 64, a cache line: every buffer and every weight begins at one.
 [[nodiscard]] constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
-// Facts that decide the sizes of buffers, beside the model's shape. `slots`: tasks that run at once (Tasks).
+// Facts, apart from the model's shape, that decide the sizes of buffers. `slots`: tasks that run at once (Tasks).
 struct WorkspaceRules {
   const Kernels& kernels;
   Numerics numerics;

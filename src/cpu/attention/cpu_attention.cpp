@@ -163,8 +163,8 @@ void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& p
   });
 }
 
-// Computes the phase's chunks in rounds. A round computes as many chunks as the workspace can hold partial results of, and then merges
-// them.
+// Computes the phase's chunks in rounds. A round computes chunks until the workspace is full of partial results, and then merges the
+// results.
 void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
   const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
   const std::size_t units = phase.blocks.size() * heads;

@@ -1,7 +1,7 @@
-// Attention of one row and one KV head's query group, straight from the KV pages, without a score matrix. Keys are
-// taken in chunks of 256 at fixed absolute positions, each with its own exact maximum, and the chunks' partial results
-// are merged from left to right (online softmax; Milakov and Gimelshein 2018, Dao et al. 2022). So the result depends on the
-// row's own sequence alone, not on other rows of the step or on how the prompt was cut.
+// Attention of one row and one KV head's query group, straight from the KV pages, without a score matrix. Keys are taken in chunks of 256
+// at fixed absolute positions, each with its own exact maximum, and the chunks' partial results are merged from left to right (online
+// softmax; Milakov and Gimelshein 2018, Dao et al. 2022). So the result depends only on the row's own sequence, not on other rows of the
+// step or on how the prompt was cut.
 #pragma once
 
 #include <cstddef>

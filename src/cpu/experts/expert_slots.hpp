@@ -15,8 +15,8 @@ namespace tessera::cpu {
 // The form in which a kernel's products read an activation.
 struct InputKind {
   InputForm form = InputForm::count;  // count: no form
-  std::size_t group = 1;              // rows of a group
-  const InputRounding* rounding = nullptr;  // of the values, before they get the form; nullptr: none
+  std::size_t group = 1;              // rows of a group (prepared_rows.hpp)
+  const InputRounding* rounding = nullptr;  // rounding of the values, before they get the form; nullptr: none
 
   bool operator==(const InputKind& other) const noexcept {
     if (form != other.form || group != other.group || (rounding == nullptr) != (other.rounding == nullptr)) return false;

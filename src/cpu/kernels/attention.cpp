@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t kQueries = 128;
 constexpr std::size_t kTileFloats = 16 * 32;
-// How many sums fit the registers at once: rows times tiles.
+// The number of sums that fit the registers at once: rows times tiles.
 constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
-constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as they are held
+constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as pages hold them
 
 // Cuts a product into tiles of at most kMostSums sums (rows times tiles of keys or values), and calls fn(Count<rows>, first row,
 // Count<tiles>, first tile) for each. Together they cover all rows and all `n` tiles.
@@ -54,7 +54,7 @@ struct Chains {
       const std::byte* at[kT];
       for (std::size_t t = 0; t < kT; ++t) at[t] = tiles[t].at;
       for (std::size_t k = 0; k < n; k += 2) {
-        const bool is_last = k + 1 == n;  // no second number lies behind it
+        const bool is_last = k + 1 == n;  // no second number follows
         F32x16Pair b[kT];
         TESSERA_UNROLL
         for (std::size_t t = 0; t < kT; ++t) {

@@ -33,7 +33,7 @@ inline constexpr float kLeastTop = 0x1p-100f;  // a block whose values are all s
 
 // Offsets of a row's parts, in bytes.
 struct RowLayout {
-  std::size_t scales = 0, sums = 0, parts = 0;  // int8x32 and int8x256; parts: int8x256 alone
+  std::size_t scales = 0, sums = 0, parts = 0;  // int8x32 and int8x256; parts: only int8x256
   std::size_t low = 0;                          // bf16x2
   std::size_t bytes = 0;                        // bytes of the row
 };

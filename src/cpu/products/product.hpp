@@ -1,4 +1,5 @@
-// One of the products that are computed at the same time, and how it is cut into tasks. Included only by the CPU backend's sources.
+// One of the products that are computed at the same time, and the way in which it is cut into tasks. Included only by the CPU backend's
+// sources.
 #pragma once
 
 #include <algorithm>

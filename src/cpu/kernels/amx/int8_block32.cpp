@@ -143,9 +143,9 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, 0, kRows, kRows, kMin>(pass, scratch, block, sums);
 }
 
-// Does a round: multiplies a block, stores the dot products of the block before it, and adds up those of the block before that. The three
-// are cut into pieces that alternate. Then the tile unit and the vector units work at the same time; a core's window of instructions is too
-// short to overlap longer pieces.
+// Does a round: multiplies a block, stores the dot products of the block before it, and adds up the dot products of the block before that
+// one. The three operations are cut into pieces that alternate. Then the tile unit and the vector units work at the same time; a core's
+// window of instructions is too short to overlap longer pieces.
 template <int kRound, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void round(const Pass& pass, Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair], Prefetch (&next)[kPair]) noexcept {

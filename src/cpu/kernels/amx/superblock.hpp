@@ -11,7 +11,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 struct alignas(64) Superblock {
   std::byte low[4][kTileBytes], high[4][kTileBytes];  // B tiles of 64 values of k each
-  std::byte min[kTileBytes];  // B tile: the minima of 8 sub-blocks, the same again, then zeros; or those of 16 and the same again
+  std::byte min[kTileBytes];  // B tile: the minima of 8 sub-blocks, twice, then zeros; or the minima of 16 sub-blocks, twice
   float d[kPanel], dmin[kPanel];
 };
 

@@ -33,8 +33,8 @@ struct alignas(64) TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
-// Configures the tile registers of this thread for one job, and releases them in the destructor. So the host's code never sees our
-// configuration, and a job never sees the host's.
+// Configures the tile registers of this thread for one job. The destructor releases them. So the host's code never sees our configuration,
+// and a job never sees the host's.
 class Tiles {
  public:
   explicit Tiles(const TileShapes& shapes) noexcept { asm volatile("ldtilecfg %0" ::"m"(shapes)); }

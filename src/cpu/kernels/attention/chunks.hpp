@@ -145,7 +145,7 @@ class Attention {
     }
   }
 
-  // Multiplies all queries by the chunk's keys that any query sees, 64 keys at a time. scale_scores() later makes scores of the products.
+  // Multiplies all queries by the chunk's keys that any query sees, 64 keys at a time. scale_scores() later turns the products into scores.
   void score(std::uint64_t chunk, Span any) noexcept {
     auto* tiles = reinterpret_cast<Tile*>(scratch(at_.key_tiles));
     for (std::size_t from = any.first / 64 * 64; from < any.last; from += 64) {

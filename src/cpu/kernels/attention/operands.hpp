@@ -3,11 +3,11 @@
 // the sum is over keys. The layout of a tile is [16 rows][16 lanes][2 numbers] for elements of 8 and 16 bits, and [32 rows][16 lanes] for
 // F32. Rows lie a stride apart.
 //
-// If a page has the numbers in this layout, the tile is read in the page. Otherwise the numbers are copied to scratch, with zeros for
-// dimensions and keys that do not exist or are not visible. A job with many queries also expands (converts) elements in scratch, once for
-// all queries: to bf16; F16 to two bf16 whose sum it is (high and low part), or to f32. In f32 one part has the even rows of a tile of 32
-// rows, the other part the odd rows. A job with few queries expands elements when it multiplies them (rows.hpp). Exception: INT4 is always
-// expanded in scratch, two rows at a time.
+// If a page has the numbers in this layout, the tile is read directly from the page. Otherwise the numbers are copied to scratch, with
+// zeros for dimensions and keys that do not exist or are not visible. A job with many queries also expands (converts) elements in scratch,
+// once for all queries: to bf16; F16 to two bf16 (a high and a low part, whose sum is the number) or to f32. In f32 one part has the even
+// rows of a tile of 32 rows, the other part the odd rows. A job with few queries expands elements when it multiplies them (rows.hpp).
+// Exception: INT4 is always expanded in scratch, two rows at a time.
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
@@ -48,7 +48,7 @@ using HeldF32 = HeldElements<std::uint32_t, 0x7f800000u, true>;
 using HeldBF16 = HeldElements<std::uint16_t, 0x7f80u, true>;
 using HeldHalves = HeldElements<std::uint16_t, 0x7c00u, true>;  // F16 as it lies
 
-// F16 expanded to two bf16 whose sum it is: the high part and the low part.
+// F16 expanded to two bf16, a high part and a low part, whose sum is the number.
 struct HeldF16 : HeldElements<std::uint16_t, 0x7c00u, false> {
   static constexpr std::size_t kParts = 2;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* high, std::byte* low) {
@@ -141,7 +141,7 @@ struct Operands {
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
     return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * held_values * Held::kElement;
   }
-  // Return the offset in a page of the scales of keys, or of values. They lie behind the elements of the keys, or of the values.
+  // Return the offset in a page of the scales of keys, or of values. The scales lie after the elements of the keys, or of the values.
   [[nodiscard, gnu::always_inline]] std::size_t key_scales() const {
     return job.k_offset + (held_keys + 1) / 2 * 2 * job.page_tokens;
   }
@@ -196,7 +196,7 @@ struct Operands {
   }
 
   // Load the scales of a chunk's keys (or values) [first, last) into to[first] .. to[last - 1]. Scales of whole pages are loaded, so some
-  // elements of `to` before and behind these may be written too.
+  // elements of `to` before and after this range may be written too.
   void load_key_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
     load_scales(chunk, first, last, keys_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.key_scales(); }, to);
   }
@@ -318,8 +318,8 @@ struct Operands {
     }
   }
 
-  // Returns true if the values of the tokens [first, last) are all finite. May return false because of the token just before or behind
-  // them.
+  // Returns true if the values of the tokens [first, last) are all finite. May also return false because of the token just before or just
+  // after this range.
   [[nodiscard]] bool values_finite(std::uint64_t first, std::uint64_t last) const {
     if constexpr (Held::kScales) {
       return true;
@@ -389,7 +389,7 @@ struct Operands {
   }
 
   // Transposes [2 keys][2 dimensions] at `from` to [2 dimensions][2 keys] at `to`. The numbers of the first key become zeros if `first` is
-  // false, those of the second key if `second` is false. F32 has no pairs: one number is copied.
+  // false, the numbers of the second key if `second` is false. F32 has no pairs: one number is copied.
   TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {
     if constexpr (Held::kPair == 1) {
       __builtin_memcpy(to, from, Held::kElement);

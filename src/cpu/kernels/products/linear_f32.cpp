@@ -14,8 +14,8 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
 constexpr std::size_t kMostRows = 256;  // the most rows of a task. many_rows() converts 16-bit weights once a task
-// The number of values of k that many_rows() multiplies with all rows before it goes on to the next values. The weights of so few values
-// stay in L2; with fewer, the sums would go to scratch more often in between.
+// The number of values of k that many_rows() multiplies with all rows before it goes on to the next values. The weights of this number of
+// values stay in L2. With fewer values, the sums would go to scratch more often in between.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
 // Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kPairBytes: bytes of a panel's weights for two values of k. The
@@ -50,7 +50,8 @@ struct Streamed {
       return {load<F32x16>(at), load<F32x16>(at + 64)};
     }
   }
-  // Returns the last k, if the number of inputs is odd. In F32 no further k lies behind it.
+  // Returns the weights of a panel's vector v for the last k, if the number of inputs is odd. In F32 no weights of a further k follow, so
+  // only one vector is loaded.
   TESSERA_INLINE F32x16 one(const std::byte* at, std::size_t v) {
     if constexpr (kHalves) return pair(at, v).even;
     else return load<F32x16>(at);

@@ -9,10 +9,11 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace low_rank {
 namespace {
 
-// How many rows of x, or rows of t, are multiplied at once: as many as the registers have sums for.
+// The number of rows of x, or of t, that are multiplied at once. The registers hold the sums of these rows.
 constexpr std::size_t kRows = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kUpRows = kRegisters == 1 ? 4 : 1;
-// How far ahead numbers are prefetched. They are read once, and each adapter's are short: the prefetcher of the CPU begins anew with each.
+// Distance of the prefetch in bytes. The numbers of a change are read only once, and there are few of them, so the CPU's own prefetcher
+// would have to begin anew with each change.
 constexpr std::size_t kAhead = 2048;
 constexpr std::size_t kVectors = kLowRankPanel / kLowRankVector;
 

@@ -87,8 +87,8 @@ TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
 // Shifts the bits so that bit `from` comes to bit `to`.
 TESSERA_INLINE U32x16 moved(U32x16 bits, int from, int to) { return from < to ? bits << (to - from) : bits >> (from - to); }
 
-// Returns the integers of group g of a tile of weights: those of the 16 outputs for k = 4 g to 4 g + 3 of the tile, an output in each lane.
-// Only for the packed forms that a product of one row reads directly, without opening the tile first (kept_row.hpp).
+// Returns the integers of group g of a tile of weights: the integers of the 16 outputs for k = 4 g to 4 g + 3 of the tile, an output in
+// each lane. Only for the packed forms that a product of one row reads directly, without opening the tile first (kept_row.hpp).
 template <PackedForm kForm>
 TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   constexpr LaneParts kParts = lane_parts(kForm);
