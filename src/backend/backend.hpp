@@ -343,8 +343,8 @@ class Backend {
   virtual Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) = 0;
   virtual Result<const Vector*> add_vector(std::span<const float> values) = 0;
   // Gives a matrix factors for its products: each product with matrix i of `weight` is multiplied by factors[i], before bias and residual.
-  // This holds for linear(), experts() and the operations made of them. Call it right after add_matrix(). Uses vector_bytes(factors.size())
-  // of the reserved memory. Needs computes(Capability::weight_scales).
+  // The factors apply in linear(), in experts() and in the operations made of them. Call it right after add_matrix(). Uses
+  // vector_bytes(factors.size()) of the reserved memory. Needs computes(Capability::weight_scales).
   virtual Status scale_products(const Matrix& weight, std::span<const float> factors);
   // Rounds the inputs of the matrix's products: in linear(), experts() and the operations made of them, not in head_linear(). Products of
   // other matrices get the rows unrounded. Call it for the matrix that was added last. Needs computes(Capability::rounded_inputs).
@@ -424,7 +424,7 @@ class Backend {
   // x += table[segment]. `scratch` is as wide as x.
   virtual Status add_segments(const Matrix& table, Act scratch, Act x);
 
-  // Stores the rows of x as keys of a layer, cut into heads, and replaces each row by the one before it in its sequence. (Draft heads store
+  // Stores the rows of x as keys of a layer, cut into heads, and replaces each row by the row before it in its sequence. (Draft heads store
   // hidden states in this way.) First writes each row of x to the key of its position. Then sets the row to the key of the position before,
   // which this step or an earlier step has written; to 0 at position 0.
   virtual Status shift_rows(std::uint32_t layer, Act x);
@@ -490,10 +490,10 @@ class Backend {
   // --- Drawing tokens on the device that has the logits.
   // Returns whether sample() is implemented.
   [[nodiscard]] virtual bool samples() const noexcept { return false; }
-  // Makes draws [first, first + out.size()) of StepTables::draws, each from its row of `logits`; may wait for the device. Each token is the
-  // one that Sampler::sample() draws with the same steps and uniform number. Exception: if the uniform number or p is within 1e-6 of a
-  // border between two tokens, rounding may choose the other token. At most WorkspaceShape::output_rows rows. Errors: numeric, a logit is
-  // NaN or all are -inf (core/logit_errors.hpp).
+  // Makes draws [first, first + out.size()) of StepTables::draws, each from its row of `logits`; may wait for the device. Sampler::sample()
+  // draws the same tokens with the same steps and uniform numbers. Exception: if the uniform number or p is within 1e-6 of a border between
+  // two tokens, rounding may choose the other token. At most WorkspaceShape::output_rows rows. Errors: numeric, a logit is NaN or all are
+  // -inf (core/logit_errors.hpp).
   virtual Status sample(Act logits, std::size_t first, std::span<Token> out);
 };
 

@@ -40,7 +40,7 @@ struct LowRankValues {
   std::span<const Length> lengths;  // [count * outputs]
 };
 
-// A change that a backend holds in the form that its kernels read. It may outlive the backend.
+// A change that a backend holds in the form that its kernels read. A LowRank may outlive the backend.
 class LowRank {
  public:
   virtual ~LowRank() = default;

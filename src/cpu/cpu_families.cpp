@@ -47,8 +47,7 @@ Family CpuBackend::attention_family_of(KvType type) const noexcept {
   const auto has = [&](Family family) { return kernels_.attend(family, type).run != nullptr; };
   const Family bf16 = has(Family::bf16_pairs) && !as_tiles() ? Family::bf16_pairs : Family::bf16;
   if (type != KvType::f16) return bf16;
-  // Rounding F16 keys to bf16 adds an error. It is a tenth of the error of 8-bit products, but far more than the error of f32 or bf16x3
-  // products.
+  // Rounding F16 keys to bf16 adds an error: a tenth of the error of 8-bit products, but far more than the error of f32 or bf16x3 products.
   if (numerics_ == Numerics::fastest && weights_.all_quantised() && has(bf16)) return bf16;
   return as_tiles() ? Family::bf16x3 : Family::f32;
 }

@@ -22,9 +22,10 @@ inline constexpr std::size_t kFastestRows = 64;
 // From this many rows of a task on, outputs are stored past the caches. Exception: kernels whose weights stream.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
-// How kernels for few rows, which read each weight once from memory, prefetch the weights: how far ahead, and which cache lines.
+// The way in which kernels for few rows prefetch weights: how far ahead, and which cache lines. Such kernels read each weight once from
+// memory.
 struct Ahead {
-  std::size_t bytes = 3072;  // distance from the weights that are read to the ones that are prefetched
+  std::size_t bytes = 3072;  // distance from the weights that are read to the weights that are prefetched
   bool all_lines = true;     // false: prefetches only the first line of each step, and only of steps of at least four lines
 };
 

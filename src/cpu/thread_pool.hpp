@@ -41,8 +41,8 @@ class ThreadPool final : public Executor {
   // Counts the jobs. Workers poll this counter, so nothing else is in its cache line.
   alignas(64) std::atomic<std::uint32_t> generation_{0};
 
-  // The present job. It is in one cache line, since a worker that joins takes a task right after. Members that are not atomic are written
-  // only while the job is closed and no worker is in it.
+  // The present job. All its members are in one cache line, since a worker that joins takes a task right after. Members that are not atomic
+  // are written only while the job is closed and no worker is in it.
   static constexpr std::uint32_t kOpen = std::uint32_t{1} << 31;
   alignas(64) std::atomic<std::uint32_t> members_{0};  // workers in the job; plus kOpen while more may join
   std::atomic<std::size_t> next_{0};                   // index of the next task

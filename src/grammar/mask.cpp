@@ -1,4 +1,4 @@
-// Finds the tokens that may come next. It walks over the tree of all tokens, and skips a branch as soon as the grammar does not allow its
+// Finds the tokens that may come next: walks over the tree of all tokens, and skips a branch as soon as the grammar does not allow its
 // bytes.
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// How the weights of each role are divided among ranks. Outputs are divided and inputs are gathered; no sum is divided. A role without a
-// row here does not compile.
+// The ways in which the weights of each role are divided among ranks. Outputs are divided and inputs are gathered; no sum is divided. A
+// role without a row here does not compile.
 #pragma once
 
 #include <cstddef>

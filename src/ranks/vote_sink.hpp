@@ -18,7 +18,7 @@ class VoteSink final : public OutputSink {
   std::span<float> destination(std::size_t) override { return {}; }
   void done(std::size_t) override {}
   std::span<std::uint64_t> votes(std::size_t row) override { return sums_[step_->rows[row].sequence]; }
-  // Adds the votes to those of rank 0. They are integers, so the order of ranks does not matter.
+  // Adds the votes to those of rank 0. Votes are integers, so the order of ranks does not matter.
   void add_to(OutputSink& sink) const;
   // Returns whether a row of the step votes.
   [[nodiscard]] bool any() const noexcept;

@@ -109,7 +109,7 @@ void SpecialTokens::Finder::settle() {
     if (taken.contains(last)) {
       ends_[last] = 0;
     } else if (!taken.contains(begin)) {
-      // It is enough to look at the first and the last byte of this token. A token that was kept before is at least as long. So if the kept
+      // Looking at the first and the last byte of this token is enough. A token that was kept before is at least as long. So if the kept
       // token overlaps this token, it covers this token's first or last byte.
       for (std::uint32_t i = begin; i <= last; ++i) taken.insert(i);
     } else {

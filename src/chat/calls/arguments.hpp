@@ -26,7 +26,7 @@ namespace tessera::calls {
 // Returns the grammar of arguments that are written as elements: mark<KEY>VALUE mark</KEY> for each, in the order of the properties.
 [[nodiscard]] Grammar element_arguments(const Json& schema, const CallForm& form, const JsonSchemaOptions& options);
 
-// Returns a looser schema, which every call syntax can express. It has only the properties' names, and whether their values may be strings.
+// Returns a looser schema, which every call syntax can express: only the properties' names, and whether their values may be strings.
 [[nodiscard]] Json loosened(const Json& schema);
 
 // Returns the grammar of arguments that are written as in Python: (key=value, ...).

@@ -23,7 +23,7 @@ enum class Kind : std::uint8_t {
   callable,
 };
 
-// The base of all values on the heap. It counts their size against the memory limit.
+// The base of all values on the heap. The constructor and the destructor count the object's size against the memory limit.
 class Object {
  public:
   Object(Budget& budget, std::size_t bytes, std::uint32_t depth = 0) : budget_(budget), bytes_(bytes + kOverhead), depth_(depth) {

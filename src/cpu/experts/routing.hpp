@@ -1,4 +1,4 @@
-// Chooses a row's experts (backend::Routing). This is plain code, which is the same on every instruction set.
+// Chooses a row's experts (backend::Routing), by plain code that is the same on every instruction set.
 #pragma once
 
 #include <cstdint>

@@ -122,7 +122,7 @@ TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x
 }
 
 #if defined(__AVX512BF16__)
-// Expands two rows of 16 pairs of bytes to bf16 at once. It uses shifts, because shuffles take execution slots from products. The lanes are
+// Expands two rows of 16 pairs of bytes to bf16 at once. Uses shifts, because shuffles take execution slots from products. The lanes are
 // mixed: `even` gets the pairs of the even lanes, eight of the first row and then eight of the second; `odd` gets the pairs of the odd
 // lanes.
 TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte* second, U32x16& even, U32x16& odd) {
@@ -154,8 +154,8 @@ TESSERA_INLINE U32x16 bf16_of_halves(const std::byte* at) {
 #endif
 
 // Returns numbers of f16 rounded to bf16, with the same bits as to_bf16(). The difference to the number has at most 3 bits, so bf16 holds
-// it exactly. This is Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24 bits, is 65536 times the number (exact and even)
-// plus the number rounded to 8 bits. An infinity becomes NaN, and so does the difference.
+// it exactly. The method is Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24 bits, is 65536 times the number (exact and
+// even) plus the number rounded to 8 bits. An infinity becomes NaN, and so does the difference.
 TESSERA_INLINE F32x16 high_of_f16(F32x16 x) {
   const F32x16 scaled = x * broadcast(65537.0f);
   return scaled - (scaled - x);

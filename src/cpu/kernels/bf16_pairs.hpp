@@ -11,7 +11,7 @@
 namespace tessera::cpu::TESSERA_ISA {
 
 // Adds the two products of a pair of k to each lane of `acc`, and returns the sums. `w`: in each lane an output's two weights, as bf16 (the
-// one at the even k in the lower half). `x`: the two activations in the same order, for all lanes.
+// weight at the even k in the lower half). `x`: the two activations in the same order, for all lanes.
 TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
   return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
 }

@@ -57,8 +57,8 @@ struct ObjectLimits {
     Regex key;  // matches the names to which the pattern applies
     SchemaSet schemas;
   };
-  // One additionalProperties keyword. It applies to names that are neither in `names` nor match `patterns` (the schema's own properties
-  // and patterns).
+  // One additionalProperties keyword. The keyword applies to names that are neither in `names` nor match `patterns` (the schema's own
+  // properties and patterns).
   struct Additional {
     std::vector<std::string> names;
     std::vector<Regex> patterns;

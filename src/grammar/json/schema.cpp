@@ -11,7 +11,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// The options for parsing a schema. They are strict, so that a schema means exactly what is written or is refused.
+// The options for parsing a schema: strict, so that a schema means exactly what is written, or is refused.
 constexpr JsonParseOptions kExact{
     .numbers_as_written = true, .refuse_repeated_keys = true, .refuse_half_pairs = true, .deepest = 256};
 

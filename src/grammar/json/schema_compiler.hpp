@@ -46,7 +46,7 @@ class SchemaCompiler {
   [[nodiscard]] Alternatives negated_one_of(const Schema& schema, const Json& options);
   [[nodiscard]] Alternatives negated_conditional(const Schema& schema, const Json& condition);
   [[nodiscard]] Alternatives negated_composite(const Json& value, const std::string& path);
-  // Returns a schema for which every value but this one is valid.
+  // Returns a schema for which every value except `value` is valid.
   [[nodiscard]] Signed other_than(const Json& value, const std::string& path);
   [[nodiscard]] Alternatives negated_values(const Schema& schema, const std::string& key, const Json& value);
   [[nodiscard]] Conjunct limits(const Schema& schema);

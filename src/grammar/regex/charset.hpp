@@ -28,7 +28,7 @@ using CharSet = std::vector<CharRange>;
 enum class Spelling : std::uint8_t { utf8, json, json_plain };
 inline constexpr unsigned kSpellings = 3;
 
-// A sequence of byte sets. It stands for all texts that have one byte of each set, in order.
+// A sequence of byte sets, which stands for all texts that have one byte of each set, in order.
 using ByteSequence = std::vector<ByteSet>;
 [[nodiscard]] std::vector<ByteSequence> spell(const CharSet& set, Spelling spelling);
 

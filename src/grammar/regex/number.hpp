@@ -46,8 +46,8 @@ struct NumberSpec {
   bool operator==(const NumberSpec&) const noexcept = default;
 
   [[nodiscard]] bool allows_exponent() const noexcept { return !integer && !step; }
-  // Returns whether a number with any exponent can be compared with the bounds. This holds if there is no bound other than zero. With other
-  // bounds, a number with an exponent must have the form "d.ddd e n", with one digit before the point.
+  // Returns whether a number with any exponent can be compared with the bounds, which is so if there is no bound other than zero. With
+  // other bounds, a number with an exponent must have the form "d.ddd e n", with one digit before the point.
   [[nodiscard]] bool reads_all_exponents() const noexcept {
     return allows_exponent() && (!low || low->value.zero()) && (!high || high->value.zero());
   }

@@ -31,7 +31,7 @@ bool commit_pages(std::byte* base, std::size_t bytes) noexcept {
 }
 
 void decommit_pages(std::byte* base, std::size_t bytes) noexcept {
-  // Maps the pages anew, because on macOS MADV_DONTNEED keeps their contents. If mapping fails, the old pages stay, unreadable. They are
+  // Maps the pages anew, because on macOS MADV_DONTNEED keeps their contents. If mapping fails, the old pages stay, unreadable, and are
   // cleared here, because commit_pages() must return zeros.
   if (map(base, bytes, PROT_NONE, MAP_FIXED) != nullptr) return;
   __builtin_memset(base, 0, bytes);

@@ -26,7 +26,7 @@ class ThreadRanks::End final : public Communicator {
     if (few && !mine.empty()) std::memcpy(slots_.data() + turn_ * kSlotBytes, mine.data(), mine.size());
     if (!all_.meet()) return stopped();
     for (std::uint32_t i = 0; i < parts.size(); ++i) {
-      // With few bytes, another rank may have begun the next gather already. That changes its given_, but not this slot.
+      // With few bytes, another rank may have begun the next gather already. The next gather changes that rank's given_, but not this slot.
       const std::byte* from = few ? all_.ends_[i]->slots_.data() + turn_ * kSlotBytes : all_.ends_[i]->given_;
       if (i != rank_ && !parts[i].empty()) std::memcpy(parts[i].data(), from, parts[i].size());
     }

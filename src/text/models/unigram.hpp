@@ -1,5 +1,5 @@
-// Unigram tokenization (Kudo, 2018) as SentencePiece does it. It cuts a text into the pieces whose scores have the largest sum, which it
-// finds from left to right (Viterbi). A character that is in no piece gets a score that is 10 below the score of the worst piece. The
+// Unigram tokenization (Kudo, 2018) as SentencePiece does it. A text is cut into the pieces whose scores have the largest sum. The search
+// goes from left to right (Viterbi). A character that is in no piece gets a score that is 10 below the score of the worst piece. The
 // character becomes the tokens of its bytes or, together with its unknown neighbours, one unknown token.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Folders that are older than tokenizer.json have the vocabulary in other files: GPT-2's vocab.json and merges.txt, BERT's vocab.txt. These
-// functions put them into the text of a tokenizer.json, for Setting::tokenizer_json.
+// functions put the vocabulary into the text of a tokenizer.json, for Setting::tokenizer_json.
 #pragma once
 
 #include <span>

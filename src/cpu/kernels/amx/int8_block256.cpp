@@ -206,8 +206,8 @@ template <bool kMin>
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(integers)), 16));
 }
 
-// Returns one row of RowParts::sums, an A tile. `at`: the sums of a row of activations in a superblock. They are either eight sums of 32
-// values of k each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 values of k each.
+// Returns one row of RowParts::sums, an A tile. `at`: the sums of a row of activations in a superblock: either eight sums of 32 values of k
+// each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 values of k each.
 template <std::size_t kSums>
 [[gnu::always_inline]] inline __m512i parts_of(const std::byte* at) noexcept {
   if constexpr (kSums == 8) {

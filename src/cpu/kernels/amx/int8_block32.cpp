@@ -1,7 +1,7 @@
 // Family int8 over blocks of 32, for many rows, two panels at a time. Some blocks of the two panels are unpacked into B tiles, and then all
-// row tiles are multiplied by them. The product of a row tile and a block gives two tiles of exact dot products, one for each panel. They
-// are stored while the next block is multiplied, and then scaled and added to the sums: up to 14 rows x 32 outputs, in 28 of the 32 vector
-// registers.
+// row tiles are multiplied by them. The product of a row tile and a block gives two tiles of exact dot products, one for each panel. The
+// dot products are stored while the next block is multiplied, and then scaled and added to the sums: up to 14 rows x 32 outputs, in 28 of
+// the 32 vector registers.
 //
 // Limits, measured on Sapphire Rapids: while the tile unit is in use, only one vector unit computes 512-bit products, fused products and
 // conversions; additions and bit operations still have two units. Each dot product needs two multiplications: of its two scales, and of the

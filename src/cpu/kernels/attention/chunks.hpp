@@ -118,7 +118,7 @@ class Attention {
     return job_.states + row_number(row) * job_.state_stride + head * 2;
   }
 
-  // Returns a rotated copy of a query. It lies in the scratch of the scores, which is not in use before scores are computed.
+  // Returns a rotated copy of a query, in the scratch of the scores, which is not in use before scores are computed.
   [[nodiscard]] const float* rotated(const float* q) const noexcept {
     float* to = floats(at_.scores);
     __builtin_memcpy(to, q, job_.key_dim * sizeof(float));

@@ -120,7 +120,7 @@ struct Operands {
   const AttendJob& job;
   int page_bits;                         // page_tokens is 2^page_bits: a shift is faster than a division
   std::size_t held_keys, held_values;    // elements that a page stores for one key, or one value (held_elements())
-  std::size_t keys_ahead, values_ahead;  // distance of prefetching, in keys: from the key that is read to the one that is prefetched
+  std::size_t keys_ahead, values_ahead;  // distance of prefetching, in keys: from the key that is read to the key that is prefetched
 
   [[gnu::always_inline]] explicit Operands(const AttendJob& of) noexcept
       : job(of), page_bits(__builtin_ctzll(of.page_tokens)), held_keys(held_elements<Held>(of.key_dim)),

@@ -27,9 +27,9 @@ struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // true: weights of 16 bits
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
   static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
-  // The most rows of a task for few_rows(). It takes weights directly from the panel, and each tile of rows converts 16-bit weights in
-  // registers again. many_rows() converts them to floats in scratch first. If a vector of 16 floats is one register, 16-bit weights are
-  // never converted in scratch: few_rows() computes every task.
+  // The most rows of a task for few_rows(). few_rows() takes weights directly from the panel, and each tile of rows converts 16-bit weights
+  // in registers again. many_rows() converts the weights to floats in scratch first. If a vector of 16 floats is one register, 16-bit
+  // weights are never converted in scratch: few_rows() computes every task.
   static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
   // The most rows of a task for which two panels, of one vector each, are multiplied side by side; 1: never.
   static constexpr std::size_t kPairedRows =
