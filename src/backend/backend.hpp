@@ -410,9 +410,9 @@ class Backend {
   // x *= 1 + rate * ln(1 + floor(position / length)), each row by its position.
   virtual Status scale_by_position(double rate, std::uint64_t length, Act x);
 
-  // out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in), or without gates of
-  // weight_e * down_e act(up_e in); each product with its bias, if there are biases. An expert's weights are read once for all rows
-  // that take the expert. `router` is scratch.
+  // out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in). Without gates: of weight_e *
+  // down_e act(up_e in). Biases, if there are any, are added to each product. An expert's weights are read once for all rows that take the
+  // expert. `router` is scratch.
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
   // out = scale * the table's row for each row's token. For a row with an embedding of its own the token is RowTable::token.
   virtual Status gather(const Matrix& table, float scale, Act out);

@@ -31,8 +31,8 @@ struct LowRankShape {
 struct LowRankValues {
   std::span<const std::byte> a;  // [a_count, rank, inputs]; in tables [inputs, rank]
   std::span<const std::byte> b;  // [b_count, outputs, rank]
-  // For a change with lengths, one for each output of each matrix: the wanted length, and the dot products of the rows of W and B A, from
-  // which the length of the row of W + scale * B A can be computed for any scale.
+  // For a change with lengths: one entry for each output of each matrix. It has the wanted length, and the dot products of the rows of W
+  // and B A. From these the length of the row of W + scale * B A can be computed for any scale.
   struct Length {
     double wanted = 0.0;
     double base = 0.0, mixed = 0.0, change = 0.0;  // W W, W BA, BA BA

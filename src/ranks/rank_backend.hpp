@@ -1,6 +1,6 @@
-// The backend of one rank, around a backend that has the rank's part of the weights. Activations are whole at every rank, except those that
-// are divided by heads (Act::q, k, v, attn, gate) or by an FFN's columns (gate, up): a product first gathers the divided activations that
-// it reads.
+// The backend of one rank, around a backend that has the rank's part of the weights. Activations are whole at every rank. Exception:
+// activations that are divided by heads (Act::q, k, v, attn, gate) or by an FFN's columns (gate, up). A product that reads divided
+// activations first gathers them.
 #pragma once
 
 #include <cstdint>

@@ -215,8 +215,9 @@ Evaluator::Flow Evaluator::run_branch(const Stmt& stmt) {
   return Flow::on;
 }
 
-// Runs a loop. As in the Python code that jinja2 makes, the else body runs if no item's body has run to its end: there were no items,
-// `continue` left each body, or `break` left the first body. `break` and `continue` in the else body are for the loop around this one.
+// Runs a loop. As in the Python code that jinja2 makes, the else body runs if no item's body has run to its end. This is so if there were
+// no items, if `continue` left each body, or if `break` left the first body. `break` and `continue` in the else body are for the loop
+// around this one.
 Evaluator::Flow Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth) {
   check_stack();
   const Values* items = &values;

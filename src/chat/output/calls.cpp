@@ -2,7 +2,7 @@
 // the name.
 //
 // If a header is malformed, the name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be a
-// name, the region is treated as text (without its markers), up to its end or up to where the next call begins.
+// name, the region is treated as text (without its markers), up to its end or up to the next call.
 #include <algorithm>
 #include <cctype>
 

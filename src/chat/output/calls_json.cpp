@@ -17,8 +17,8 @@ std::string string_of(std::string_view raw) {
   return value && value->string() != nullptr ? *value->string() : std::string();
 }
 
-// Returns the arguments of a call if they do not begin as an object: {} for null and for nothing; the object, for a string that contains
-// one; else the value as it is.
+// Returns the arguments of a call if they do not begin as an object. For null and for nothing: {}. For a string that contains an object:
+// that object. Otherwise the value as it is.
 std::string as_arguments(const std::string& raw) {
   if (raw.empty() || raw == "null") return "{}";
   const std::string text = string_of(raw);

@@ -1,8 +1,8 @@
 // Calls whose parameters are written between markers, one after the other.
 //
 // A value ends at its closing marker, if the marker is followed by the next parameter, by the end of the call or of the region, or by
-// nothing. So a text may contain its own closing marker. If there is no closing marker, the value ends where the next parameter begins
-// (in formats with lines: on a line of its own), or at the end of the call or of the region, if other calls or nothing follow that.
+// nothing. So a text may contain its own closing marker. Without a closing marker, the value ends where the next parameter begins (in
+// formats with lines: on a line of its own). Or it ends at the end of the call or of the region, if other calls or nothing follow there.
 // Parameters with a malformed key, and text between parameters, are left out. Then the call is reported as broken.
 #include <algorithm>
 

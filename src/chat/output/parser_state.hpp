@@ -128,8 +128,8 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   Phase phase_ = Phase::between;
   Texts marks_;  // markers of the region, which cannot occur in a name, a key or a text
 
-  // The text, or the reasoning, that was passed on so far (`all`), and the white space after it (`held`), which is passed on only if more
-  // text follows. White space between the text and a region is dropped.
+  // Text or reasoning. `all` was passed on so far. `held` is the white space after it, which is passed on only if more text follows. White
+  // space between the text and a region is dropped.
   struct Sink {
     std::string all, held;
     bool after_region = false;
@@ -153,12 +153,12 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   output::JsonExtent extent_;
   output::JsonValueEnd value_end_;  // finds the end of a parameter that is JSON
   output::LooseExtent loose_;       // finds the end of a call in Python's or Gemma's syntax
-  // If the present call is written as a JSON object: the object's bytes that were read so far, and the offset among them at which the value
-  // of the present member begins.
+  // Only if the present call is written as a JSON object: the object's bytes that were read so far, and the offset among them at which the
+  // value of the present member begins.
   std::string object_;
   std::size_t value_begin_ = 0;
-  // The present call's name and id, if they were read before the call began (begin_call()); arguments that were read before it began; white
-  // space after the arguments' last byte, which is passed on only if more of the arguments follow.
+  // The present call's name and id, if they were read before the call began (begin_call()). The arguments that were read before the call
+  // began. White space after the arguments' last byte, which is passed on only if more of the arguments follow.
   std::string name_, id_, early_arguments_, held_;
   // in_value_: a member's value is being read. streams_: this value is the call's arguments, which are passed on as they are read.
   // first_parameter_: the call has no parameter yet.

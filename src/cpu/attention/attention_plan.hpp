@@ -1,6 +1,6 @@
 // Cuts the attention of a step into tasks. A task multiplies a block of rows by chunks of 256 keys. A block has rows of one sequence at
-// consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp), and about as many queries as the kernel
-// works best with. A row's chunks are always merged from left to right, so the bits do not depend on the blocks.
+// consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp). It has about the number of queries with
+// which the kernel is fastest. A row's chunks are always merged from left to right, so the bits do not depend on the blocks.
 //
 // A plan has phases, which are computed one after the other: global keys in front of windows; chunks before the shared ones; the levels of
 // shared chunks; the rest. Within a phase no block waits for another. If a phase has too few blocks for all threads, the chunks of its

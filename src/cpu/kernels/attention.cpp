@@ -95,8 +95,8 @@ struct Chains {
   }
 };
 
-// The matrix product of families bf16 and bf16x3. Vectors compute the same bits as the tile unit: every 32 numbers have two chains, one
-// over the even and one over the odd numbers, and the sum of both chains is added to the result. Denormals count as zeros. With two parts
+// The matrix product of families bf16 and bf16x3. Vectors compute the same bits as the tile unit. Every 32 numbers have two chains, one
+// over the even and one over the odd numbers. The sum of both chains is added to the result. Denormals count as zeros. With two parts
 // (bf16x3) every 32 numbers are multiplied three times: low by high parts, high by low, high by high.
 template <std::size_t kParts, class From>
 struct PairChains {

@@ -16,8 +16,8 @@ TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
   return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
 }
 
-// Returns whether this machine's VDPBF16PS computes as the family is defined: two fused multiply-adds, first that of the odd k; denormal
-// operands and results become zeros; a result counts as denormal if it is denormal after rounding.
+// Returns whether this machine's VDPBF16PS computes as the family is defined. That is: two fused multiply-adds, first that of the odd k.
+// Denormal operands and results become zeros. A result counts as denormal if it is denormal after rounding.
 [[gnu::noinline]] static bool pairs_are_as_written() noexcept {
   struct Case {
     float acc;

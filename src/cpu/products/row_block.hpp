@@ -24,9 +24,9 @@ struct Chunks {
   return {0, ((before < globals ? before : globals) + kChunk - 1) / kChunk};
 }
 
-// Rows [row, row + rows). Either `row` is the index of a row of the step, and the rows belong to one sequence and have consecutive
-// positions; or `row` is an index into a list of row numbers (AttentionPhase::row_numbers), and the rows may belong to several sequences.
-// `chunks`: the chunks by which the rows are multiplied; each is seen by at least one of the rows.
+// Rows [row, row + rows). There are two kinds. Either `row` is the index of a row of the step; then the rows belong to one sequence and
+// have consecutive positions. Or `row` is an index into a list of row numbers (AttentionPhase::row_numbers); then the rows may belong to
+// several sequences. `chunks`: the chunks by which the rows are multiplied; each chunk is seen by at least one of the rows.
 struct RowBlock {
   std::size_t row = 0, rows = 0;
   Chunks chunks;

@@ -245,8 +245,8 @@ Signed SchemaCompiler::other_than(const Json& value, const std::string& path) {
   return id_of(schema, path) * 2 + 1;
 }
 
-// Returns the alternatives of all values other than `value`, which is a list or an object: values of another type; lists with another
-// length or another item; objects that lack a member, have another value in one, or have one member more.
+// Returns the alternatives of all values other than `value`, which is a list or an object. These are values of another type, lists with
+// another length or another item, and objects that lack a member, have another value in one, or have one member more.
 Alternatives SchemaCompiler::negated_composite(const Json& value, const std::string& path) {
   const auto items = items_of(value);
   const auto members = members_of(value);

@@ -1,5 +1,5 @@
-// Sets of Unicode code points, and how their characters are written as bytes: in UTF-8, or inside a JSON string (RFC 8259, section 7),
-// where a character may also be written as an escape.
+// Sets of Unicode code points, and the bytes with which their characters are written: in UTF-8, or inside a JSON string (RFC 8259, section
+// 7). In a JSON string a character may also be written as an escape.
 #pragma once
 
 #include <cstdint>

@@ -34,8 +34,8 @@ std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_
 std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
 std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
 
-// The functions below treat a bound in scientific notation. Its digits go from the first digit that is not 0 to the last one that is not 0
-// (1200 has two digits), and its scale is the power of ten of the first digit.
+// The functions below treat a bound in scientific notation. The bound's digits go from the first digit that is not 0 to the last digit that
+// is not 0 (1200 has two digits). Its scale is the power of ten of the first digit.
 std::size_t leading_zeros(const Decimal& d) { return d.whole.empty() ? d.fraction.find_first_not_of('0') : 0; }
 std::size_t scaled_size(const Decimal& d) {
   if (d.zero()) return 0;

@@ -1,7 +1,7 @@
 // Holds a priority for each position, and finds the position with the smallest priority. The priorities are the leaves of a tree of minima:
-// each 16 priorities have their minimum on the next level, each 16 of these minima have theirs on the level above, up to one block of 16 at
-// the top. A changed priority updates the levels above only as far as their minima change. A search goes down from the top. The tree takes
-// 4.3 bytes of memory for each position.
+// each 16 priorities have their minimum on the next level, and so on, up to one block of 16 minima at the top. A changed priority updates
+// the levels above only as far as their minima change. A search goes down from the top. The tree takes 4.3 bytes of memory for each
+// position.
 #pragma once
 
 #include <algorithm>

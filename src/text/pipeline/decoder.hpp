@@ -1,5 +1,5 @@
-// The decoders of a tokenizer.json: they turn tokens into text. Each token's bytes depend on its own text, on whether it is the first, and,
-// in few decoders, on whether it is the last, so a stream can be decoded token by token.
+// The decoders of a tokenizer.json: they turn tokens into text. A token's bytes depend on its own text, on whether it is the first token,
+// and, in few decoders, on whether it is the last token. So a stream can be decoded token by token.
 #pragma once
 
 #include <cstdint>

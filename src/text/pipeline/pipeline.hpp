@@ -1,6 +1,6 @@
-// The tokenizer that a tokenizer.json describes, as the crate `tokenizers` runs it: added tokens are found, the text between them is
-// normalised and split into words, the model encodes each word, and the frame puts tokens around the whole. For models of bytes (GPT-2, Llama
-// 3, Qwen) the words are encoded by the same code as those of GGUF files.
+// The tokenizer that a tokenizer.json describes, as the crate `tokenizers` runs it. First, added tokens are found. The text between them is
+// normalised and split into words. The model encodes each word. Finally the frame puts tokens around the whole text. For models of bytes
+// (GPT-2, Llama 3, Qwen) the words are encoded by the same code as the words of GGUF files.
 #pragma once
 
 #include <cstdint>

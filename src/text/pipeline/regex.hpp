@@ -1,5 +1,5 @@
-// Regular expressions from a tokenizer.json. A pattern comes from a file and may be hostile: its size, and the work and memory of its
-// matches, are bounded, and an error says so when a bound is reached.
+// Regular expressions from a tokenizer.json. A pattern comes from a file and may be hostile. So its size, and the work and memory of its
+// matches, are bounded. Reaching a bound is an error.
 #pragma once
 
 #include <cstddef>

@@ -111,7 +111,7 @@ class Lexer {
   }
 
   // If the end of a tag is at offset `at`, perhaps with a sign before it, returns the offset after this end and after the white space that
-  // belongs to it: all white space after "-%}", one line end after "%}", none after the end of a variable. nullopt: there is no end of a
+  // belongs to it. All white space belongs to "-%}", one line end to "%}", none to the end of a variable. nullopt: there is no end of a
   // tag. `signs` lists the signs that are allowed.
   [[nodiscard]] std::optional<std::size_t> tag_end(std::size_t at, std::string_view end, std::string_view signs,
                                                    bool trim) const {

@@ -153,8 +153,8 @@ template <int kPlanes, PackedForm kForm, class Decode>
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
-        // While this chunk is multiplied, the next one is prefetched: the next chunk of these panels; at the end of the span, the first
-        // chunk of the next two panels; at the end of the group, the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of these panels. At the end of the
+        // span: the first chunk of the next two panels. At the end of the group: the first chunk of the group in the next span.
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)

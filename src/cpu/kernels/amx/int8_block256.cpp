@@ -1,8 +1,8 @@
 // Family int8 over superblocks of 256, for many rows. The product of a row tile and a superblock of a panel (superblock.hpp) gives three
-// tiles of results: the dot products over 256 values of k with the low bytes of the weights; those with the high bytes; and the minima
-// times the sums of activations. All are exact: the third is a product of bf16, but its factors are integers below 2^8, times powers of
-// two. Two row tiles at a time are multiplied by the same weights. The results of a superblock are stored; while the next superblock is
-// multiplied, vectors add them to the sums (16 rows x 16 outputs).
+// tiles of results: the dot products over 256 values of k with the low bytes of the weights, the dot products with the high bytes, and the
+// minima times the sums of activations. All three are exact: the third is a product of bf16, but its factors are integers below 2^8, times
+// powers of two. Two row tiles at a time are multiplied by the same weights. The results of a superblock are stored; while the next
+// superblock is multiplied, vectors add them to the sums (16 rows x 16 outputs).
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -277,8 +277,8 @@ void linear(const LinearJob& job) noexcept {
           if constexpr (kLayout.kept) unpack_kept<kForm>(points, from + block * kLayout.tile_bytes, scratch.weights[block]);
           else unpack<kForm>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
-        // While this chunk is multiplied, the next one is prefetched: the next chunk of this panel; at the end of the span, the first
-        // chunk of the next panel; at the end of the group, the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of this panel. At the end of the
+        // span: the first chunk of the next panel. At the end of the group: the first chunk of the group in the next span.
         const std::byte* ahead = begin + blocks < span_end ? from + blocks * kLayout.tile_bytes
                                  : panel + 1 < group_end || span_end == all
                                      ? weights + job.panel_bytes + span * kLayout.tile_bytes

@@ -22,8 +22,8 @@ namespace int8_block32 {
 namespace {
 
 constexpr std::size_t kPair = 2;    // panels that are multiplied at a time
-// Blocks unpacked at a time: 24, which are 24 KB of B tiles. If there are few row tiles only 8: packed weights push some of the B tiles out
-// of L1 before they are read, and few row tiles do not make up for this.
+// Blocks unpacked at a time: 24, which are 24 KB of B tiles. If there are few row tiles, only 8. The reason: packed weights push some of
+// the B tiles out of L1 before they are read, and few row tiles do not make up for this.
 constexpr std::size_t kChunk = 24, kFewChunk = 8;
 constexpr std::size_t kFewTiles = 7;          // row tiles that count as few, at most
 constexpr std::size_t kMaxTile = 14;          // rows of a row tile, at most
@@ -306,8 +306,8 @@ void linear(const LinearJob& job) noexcept {
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kForm>(from, pass.blocks, 0, scratch);
         unpack_chunk<kForm>(from + second, pass.blocks, 1, scratch);
-        // While this chunk is multiplied, the next one is prefetched: the next chunk of these panels; at the end of the span, the first
-        // chunk of the next two panels; at the end of the group, the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of these panels. At the end of the
+        // span: the first chunk of the next two panels. At the end of the group: the first chunk of the group in the next span.
         const std::byte* ahead = begin + pass.blocks < span_end ? from + chunk * kLayout.tile_bytes
                                  : panel + kPair < group_end || span_end == all
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes

@@ -220,9 +220,9 @@ class Attention {
     }
   }
 
-  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between it calls meanwhile(TileIndex<i>) with i = 0, 1, 2,
-  // 3, 0, ..., so that other work goes on at the same time: two calls for each query, where the number of queries is rounded up to a
-  // multiple of four.
+  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between calls meanwhile(TileIndex<i>) with i = 0, 1, 2,
+  // 3, 0, ..., so that other work goes on at the same time. There are two calls for each query, where the number of queries is rounded up
+  // to a multiple of four.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;

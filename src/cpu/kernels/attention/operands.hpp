@@ -137,7 +137,7 @@ struct Operands {
     return page(position) + job.k_offset + slot(position) * Held::kPair * Held::kElement;
   }
   // Returns the address of the values of the token at `position`. If kPair is 2, the values of two tokens, in an even slot of the page and
-  // in the next slot, are stored together ([elements][2 tokens]); then the address is that of the two.
+  // in the next slot, are stored together ([elements][2 tokens]). Then the address of the pair is returned.
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
     return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * held_values * Held::kElement;
   }
@@ -154,10 +154,10 @@ struct Operands {
   }
 
   // Prefetching for jobs with few queries. Pages lie anywhere in memory, so the CPU's own prefetchers cannot predict them. While the keys
-  // at `position` are read, later() returns which keys to prefetch: those that are `distance` keys further on in this job or, near the
-  // job's end, the first keys of the next job. If there is nothing to prefetch, it returns `position` itself, so that callers need no
-  // branch. Callers prefetch one row at a time, between expanding or multiplying rows, because a core stalls if it issues many prefetches
-  // at once. The tile unit (AMX) does not prefetch tiles that it reads in place; this has not been measured.
+  // at `position` are read, later() returns the position of the keys to prefetch. These keys are `distance` keys further on in this job,
+  // or, near the end of the job, the first keys of the next job. If there is nothing to prefetch, it returns `position` itself, so that
+  // callers need no branch. Callers prefetch one row at a time, between expanding or multiplying rows, because a core stalls if it issues
+  // many prefetches at once. The tile unit (AMX) does not prefetch tiles that it reads in place; this has not been measured.
   static constexpr std::size_t kAheadBytes = 16 * 1024;  // at most half of L1; measured on Zen 5
   [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t elements) noexcept {
     const std::size_t groups = kAheadBytes / (elements * Held::kElement * kKeyGroup);

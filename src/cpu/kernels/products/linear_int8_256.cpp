@@ -16,7 +16,7 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 6 : 2;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums each
 constexpr std::size_t kMostRows = 256;  // rows of a task, at most
-constexpr std::size_t kAhead = kManyPanels == 1 ? 8 : 1;  // superblocks from the superblock that is unpacked to the superblock that is prefetched
+constexpr std::size_t kAhead = kManyPanels == 1 ? 8 : 1;  // distance of the prefetch, in superblocks
 
 // The head of an unpacked superblock, its scales and minima. "Outputs" are the 16 outputs of the panel.
 //   scales      [8 or 16 sub-blocks][outputs] i32; with kPairs each scale is a word, stored twice in its lane

@@ -1,6 +1,7 @@
-// The two products of an adapter's change, family f32-lanes (docs/reference/numerics.md). A x: lane i has a chain of fused multiply-adds over the
-// inputs k with k mod 16 = i; then the lanes are added by halves (8 + 8, 4 + 4, 2 + 2, 1 + 1), and the sum is multiplied by the scale. B t:
-// one chain of fused multiply-adds over the rank for each output; then the output is added to the product, and multiplied by its factor.
+// The two products of an adapter's change, family f32-lanes (docs/reference/numerics.md). A x: lane i has a chain of fused multiply-adds
+// over the inputs k with k mod 16 = i. Then the lanes are added by halves (8 + 8, 4 + 4, 2 + 2, 1 + 1), and the sum is multiplied by the
+// scale. B t: each output has one chain of fused multiply-adds over the rank. Then the result is added to the product, and multiplied by
+// the output's factor.
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 
