@@ -389,8 +389,8 @@ class Backend {
   virtual Status rope(std::uint32_t table, std::uint32_t n_heads, Act x) = 0;
   // Writes the rows' keys and values to the KV pages of their positions, in the cache's type.
   virtual Status append_kv(std::uint32_t layer, Act k, Act v) = 0;
-  // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages. If the shape has a softcap, the
-  // scores are capped; if the shape has sink logits, they take part in the softmax. Counting votes changes no bit of `out`.
+  // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages. Scores are capped if the shape has a
+  // softcap. Sink logits, if the shape has any, take part in the softmax. Counting votes changes no bit of `out`.
   virtual Status attention(const AttentionShape& shape, Act q, Act out) = 0;
   // x = act(x).
   virtual Status activate(ActivationKind kind, Act x) = 0;

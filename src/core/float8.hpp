@@ -18,7 +18,7 @@ inline constexpr float kLargestE4M3 = 448.0f;
 }
 [[nodiscard]] constexpr float e4m3_to_f32(std::uint8_t value) noexcept { return f16_to_f32(e4m3_as_f16(value)) * 256.0f; }
 
-// Precondition: the value is not NaN.
+// Returns the nearest FP8 number. Precondition: the value is not NaN.
 [[nodiscard]] constexpr std::uint8_t f32_to_e4m3(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffu;

@@ -60,7 +60,7 @@ class Chart {
   void expand_list(const Item& item, const ProgramNode& node, std::uint32_t self);
   void expand_object(const Item& item, const ProgramNode& node, std::uint32_t self);
 
-  // For objects: returns the id of a set of properties that have occurred. `words` has one bit for each property, then the number of
+  // Returns the id of a set of properties of an object that have occurred. `words` has one bit for each property, then the number of
   // members.
   [[nodiscard]] std::uint32_t seen_id(std::span<const std::uint64_t> words);
 

@@ -28,7 +28,7 @@ class RankBackend;
 
 class ModelDivision {
  public:
-  // Error: unsupported, the model cannot be divided among this number of ranks.
+  // Divides a model among `ranks` ranks. Error: unsupported, the model cannot be divided among this number of ranks.
   [[nodiscard]] static Result<std::shared_ptr<const ModelDivision>> make(const ModelSpec& spec, std::uint32_t ranks, RankSplit split);
 
   [[nodiscard]] std::uint32_t ranks() const noexcept { return ranks_; }

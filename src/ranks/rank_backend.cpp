@@ -72,7 +72,7 @@ Status RankBackend::gather(const Matrix& table, float scale, Act out) {
   return look_up(table, out, false, [&] { return inner().gather(table, scale, out); });
 }
 
-// A portion is laid out in staging_ as the ranks' rows, one rank after another.
+// Exchanges rows in portions. A portion lies in staging_ as the ranks' rows, one rank after another.
 Status RankBackend::take_rows(Act x, bool keep_embeddings) {
   TESSERA_TRY(const backend::HostRows at, inner().host_rows(x, 0));
   const std::uint32_t own_rank = ranks_.rank();

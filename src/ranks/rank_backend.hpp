@@ -47,7 +47,7 @@ class RankBackend final : public backend::ForwardingBackend {
   Status linear(const Matrix& weight, Act in, Act out) override;
   Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
 
-  // Fused operations: the inner backend's, if the product needs no gather.
+  // Fused operations. If the product needs no gather, the inner backend computes the fused operation.
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
   Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
   Status linear_group(std::span<const backend::LinearPart> parts, Act in) override;

@@ -30,8 +30,8 @@ OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   return Progress::made;
 }
 
-// Ordinary text may contain a mark too (">>> print(1)" in a Python session). So a mark begins a call only if what follows is certainly
-// one.
+// Returns whether a call's name and arguments are at offset `at`. Ordinary text may contain a mark too (">>> print(1)" in a Python
+// session). So a mark begins a call only if the bytes after it are certainly a call.
 std::optional<bool> OutputParser::State::names_call(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   const std::size_t end = rest.find('\n');

@@ -19,7 +19,7 @@ class Voters {
   [[nodiscard]] static std::uint64_t floats(const backend::WorkspaceShape& shape) noexcept {
     return std::uint64_t{shape.voters} * shape.max_heads * rounded_up(shape.vote_keys, 16);
   }
-  // `scores` has floats(shape) floats.
+  // Sets the memory for the voters' scores. `scores`: floats(shape) floats.
   void reserve(const backend::WorkspaceShape& shape, float* scores) {
     if (shape.voters == 0) return;
     scores_ = scores;
@@ -50,7 +50,7 @@ class Voters {
     }
     return {};
   }
-  // From now on no row of the step votes.
+  // Ends the voting: from now on no row of the step votes.
   void clear() noexcept {
     voters_.clear();
     at_.clear();

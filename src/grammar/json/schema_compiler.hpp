@@ -26,7 +26,7 @@ class SchemaCompiler {
  private:
   struct Schema {
     const Json* json;
-    std::string path;  // its place in the document, such as "#/properties/a"
+    std::string path;  // the schema's place in the document, such as "#/properties/a"
   };
   static constexpr Signed kNever = 1;  // the negation of schema 0, which is `true`: no value is valid
 

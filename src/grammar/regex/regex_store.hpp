@@ -46,7 +46,7 @@ class RegexStore {
   Regex repeat(Regex a, std::uint32_t min, std::uint32_t max);
   Regex star(Regex a) { return repeat(a, 0, kUnlimited); }
   Regex number(const NumberSpec& spec);
-  // done: [nodes of from], the copy of each node; kNone at first.
+  // Copies a node of another store into this store. `done`: [nodes of from], the copy of each node; kNone at first.
   Regex import(const RegexStore& from, Regex node, std::vector<Regex>& done);
 
   [[nodiscard]] bool nullable(Regex r) const noexcept { return nodes_[r].nullable; }

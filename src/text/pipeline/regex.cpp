@@ -128,8 +128,8 @@ Result<Regex::Match> Regex::Finder::next() {
   }
 }
 
-// A search runs under a limit of steps. If the limit was too low, its steps are charged as fuel, and the search runs again under a higher
-// limit. So the sum of all searches is bounded, and searches that take few steps are free.
+// Searches for the next match. A search runs under a limit of steps. If the limit was too low, its steps are charged as fuel, and the
+// search runs again under a higher limit. So the sum of all searches is bounded, and searches that take few steps are free.
 Result<Regex::Match> Regex::Finder::search(std::size_t from) {
   const Regex& regex = *state_->regex;
   const std::string_view text = state_->text;

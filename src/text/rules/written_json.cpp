@@ -94,7 +94,7 @@ class TokenizerJsonWriter {
     return out + "]";
   }
 
-  // A frame of BOS and EOS.
+  // Returns the rule for a frame of BOS and EOS; `otherwise` if the tokenizer adds neither.
   [[nodiscard]] std::string post_processor(std::string_view otherwise) const {
     const auto bos = tokenizer_.adds_bos() ? tokenizer_.bos() : std::nullopt, eos = tokenizer_.adds_eos() ? tokenizer_.eos() : std::nullopt;
     if (!bos && !eos) return std::string(otherwise);
@@ -155,7 +155,7 @@ class TokenizerJsonWriter {
     return merges;
   }
 
-  // The merges of a vocabulary with scores: each way to make a token of two others, the tokens with the best scores first.
+  // Returns the merges of a vocabulary with scores: each way to make a token of two others, the tokens with the best scores first.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> merges_of_scores() const {
     struct Way {
       double score;

@@ -75,7 +75,7 @@ template <int kC, int kA, int kB>
   asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
 }
 
-// bf16 times bf16 into f32.
+// Multiplies bf16 by bf16 and adds to f32.
 template <int kC, int kA, int kB>
 [[gnu::always_inline]] inline void tile_add_bf16() noexcept {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
