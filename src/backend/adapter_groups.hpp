@@ -59,10 +59,10 @@ class AdapterGroups {
   std::vector<std::uint32_t>& add_group(const StepAdapter& adapter);
 
   std::vector<StepAdapter> adapters_;  // StepTables::adapters
-  std::vector<Range> ranges_;          // of the rows of all sets, one set after another
-  std::vector<Group> groups_;          // of all sets
+  std::vector<Range> ranges_;          // ranges of the rows of all sets, one set after another
+  std::vector<Group> groups_;          // groups of all sets
   std::vector<std::vector<std::uint32_t>> lists_;  // [groups_]: the groups' rows. Further lists keep their memory for other steps
-  std::vector<ChangedRows> changes_;   // the same lists
+  std::vector<ChangedRows> changes_;   // the lists in the form of StepTables::changes
   std::vector<Set> sets_;
   std::size_t present_ = 0;            // index into sets_: the present rows
 };

@@ -45,7 +45,7 @@ class AdapterWeights {
   }
 
   std::vector<Entry> products_, tables_;  // sorted by weight
-  std::vector<AdapterWeights> ranks_;     // of the ranks 1, 2, ...
+  std::vector<AdapterWeights> ranks_;     // changes for ranks 1, 2, ...
   std::uint64_t most_numbers_ = 0;
 };
 

@@ -122,7 +122,7 @@ class ExpertExchange {
   virtual ~ExpertExchange() = default;
   virtual Status gather_activated(float* rows, std::size_t n) = 0;  // the inputs of `down`
   virtual Status gather_results(float* rows, std::size_t n) = 0;    // the products with `down`, biases included
-  [[nodiscard]] virtual std::size_t result_columns() const noexcept = 0;  // of all ranks
+  [[nodiscard]] virtual std::size_t result_columns() const noexcept = 0;  // columns of all ranks together
 };
 
 // A layer's experts: gated FFNs or plain ones. Their inputs and outputs have `width` columns.
@@ -250,7 +250,7 @@ struct WorkspaceShape {
 
 struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
-  Token token = 0;                   // in a row with an embedding: the token that gather() takes, 0 if there is none
+  Token token = 0;                   // only in a row with an embedding: the token that gather() takes; 0 if there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
   // Sequences [also, also + n_also) get the row's key and value too, at the same position. These sequences are branches
   // of the row's sequence, with copies of the page. If a branch shares the page itself, the same bits are written to it again.
@@ -272,7 +272,7 @@ struct StepTables {
   std::span<const RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RopeTable> ropes;  // operations name a table by its index
-  std::span<const RowVotes> votes = {};  // in use until keep_rows(), which ends the voting; at most WorkspaceShape::voters
+  std::span<const RowVotes> votes = {};  // used until keep_rows(), which ends the voting; at most WorkspaceShape::voters
   std::span<const std::uint32_t> wanted = {};    // rows that keep_rows() keeps, ascending
   // Lists of rows for select_rows(). A list has ascending indices into `wanted`, which are the rows' numbers after keep_rows(). (Without
   // keep_rows() every row is wanted.)

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kMaxLowRank = 4096;
 struct LowRankShape {
   std::uint64_t outputs = 0, inputs = 0;
   std::uint32_t rank = 0;
-  DType dtype = DType::f32;               // of A and B: F32, F16 or BF16
+  DType dtype = DType::f32;               // type of A and B: F32, F16 or BF16
   std::uint64_t count = 1;                // matrices of the weight: heads of head_linear(), or experts
   std::uint64_t a_count = 1, b_count = 1;  // matrices in A and in B: `count`, or 1 if all matrices of the weight share it
   float scale = 1.0f;  // factor of B A, beside the scale with which a step uses the change
@@ -56,7 +56,7 @@ class LowRank {
 // Rows of a step that an adapter changes, together.
 struct ChangedRows {
   std::span<const std::uint32_t> rows;  // ascending indices of the rows that are present: all rows, the kept ones, or those of a selection
-  std::uint64_t numbers = 0;            // how many numbers A x has for a row, at most, in any change of the adapter
+  std::uint64_t numbers = 0;            // largest number of values that A x has for a row, over the changes of the adapter
 };
 
 // A change that some rows of a step make to the product that is in `out`.

@@ -233,7 +233,7 @@ class CpuBackend final : public backend::Backend {
     };
     std::vector<Down> downs;
     std::vector<Up> ups;
-    std::vector<float> t;             // of all terms, each [matrix][row][rank]
+    std::vector<float> t;             // t of all terms, each [matrix][row][rank]
     std::vector<std::size_t> t_at;    // [term]: its first number
     void place(std::span<const backend::LowRankTerm> terms, std::span<const backend::ChangedRows> changes);
   };
@@ -249,7 +249,7 @@ class CpuBackend final : public backend::Backend {
   WeightStore weights_;
 
   Buffer workspace_;
-  Workspace space_;  // where its buffers are
+  Workspace space_;  // places of the buffers in the workspace
   std::size_t max_rows_ = 0;
   Activation acts_[backend::kActs];
   Act prepared_act_ = Act::count;  // the activation whose rows are prepared, if prepared_kind_ is set
@@ -267,7 +267,7 @@ class CpuBackend final : public backend::Backend {
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]
-  StateRows state_rows_;      // of the recurrent layer that is being computed
+  StateRows state_rows_;      // states of the recurrent layer that is being computed
 };
 
 }  // namespace tessera::cpu

@@ -37,7 +37,7 @@ struct Workspace {
   std::uint64_t* places = nullptr;      // [2][n_experts]
   std::byte* scratch = nullptr;         // [slots of Tasks][scratch_bytes]
   std::size_t rope_floats = 0, scratch_bytes = 0;
-  std::uint64_t bytes = 0;  // of all buffers
+  std::uint64_t bytes = 0;  // bytes of all buffers
 
   // Places the buffers of a model's workspace at `base`, which has `bytes` bytes. If `base` is nullptr, only counts the
   // bytes.

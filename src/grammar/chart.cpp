@@ -183,7 +183,7 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   const bool more = members < object.max && (left > 0 || !object.others.empty());
   if (node.kind != ProgramNode::Kind::object_key && required == 0 && members >= object.min) complete(item, self);
   if (!more) return;
-  const std::uint64_t room = object.max == kUnlimited ? kUnlimited : object.max - members;  // how many further members the object may have
+  const std::uint64_t room = object.max == kUnlimited ? kUnlimited : object.max - members;  // number of further members that the object may have
   const std::uint64_t lacking = object.min > members ? object.min - members : 0;
 
   const bool others_fit = !object.others.empty() && required < room &&

@@ -58,7 +58,7 @@ class Interner {
     }
   }
 
-  std::vector<Slot> slots_;  // their number is a power of two; at most two thirds are used
+  std::vector<Slot> slots_;  // a power of two in number; at most two thirds are used
   std::size_t size_ = 0;
 };
 

@@ -259,7 +259,7 @@ class JsonParser {
   std::string_view text_;
   const JsonParseOptions& options_;
   std::size_t at_ = 0;
-  std::size_t values_ = 0;  // that were begun
+  std::size_t values_ = 0;  // number of values that were begun
 };
 
 }  // namespace

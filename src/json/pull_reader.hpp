@@ -26,7 +26,7 @@ namespace tessera::detail {
 class JsonInput {
  public:
   virtual ~JsonInput() = default;
-  // Returns the bytes that follow those of the last call, valid until the next call; none at the text's end.
+  // Returns the bytes that follow the bytes of the last call, valid until the next call; none at the text's end.
   [[nodiscard]] virtual Result<std::string_view> more() = 0;
   // Returns the error for a fault. `offset`: the offset in the text of the byte at which the reader saw the fault.
   [[nodiscard]] virtual Error error(ErrorCode code, std::uint64_t offset, std::string_view what) const = 0;
@@ -110,15 +110,15 @@ class JsonPullReader {
   template <class Sink>
   [[nodiscard]] Status pieces(Sink&& sink);
   [[nodiscard]] Status skip_string();
-  [[nodiscard]] Result<std::uint32_t> four_digits();                 // of an escape: \u12ab
-  [[nodiscard]] Result<std::uint32_t> escape();                      // the character behind a backslash
+  [[nodiscard]] Result<std::uint32_t> four_digits();                 // the four digits of an escape: \u12ab
+  [[nodiscard]] Result<std::uint32_t> escape();                      // the character after a backslash
   [[nodiscard]] Result<std::string_view> character(char (&out)[4]);  // a character that lies in two pieces of the text
 
   JsonInput* input_ = nullptr;
   const char* begin_ = nullptr;  // the bytes that are in memory
   const char* at_ = nullptr;     // the next byte
   const char* last_ = nullptr;   // the end of the bytes that are in memory
-  std::uint64_t passed_ = 0;     // bytes of the text in front of begin_
+  std::uint64_t passed_ = 0;     // bytes of the text before begin_
   std::string number_;           // the number that was read last
   bool first_ = false;           // true: an object or array was entered, and none of its values were read
 };

@@ -28,7 +28,7 @@ std::vector<std::uint32_t> whole_mixers(const ModelSpec& spec, std::uint32_t ran
   std::uint32_t next = 0;
   for (const LayerSpec& layer : spec.layers) {
     if (layer.keys_of != kOwnKeys) {
-      mixers.push_back(mixers[layer.keys_of]);  // where the keys are
+      mixers.push_back(mixers[layer.keys_of]);  // the rank that has the keys
     } else if (layer.mixer == Mixer::none || can_be_divided(layer, ranks)) {
       mixers.push_back(kEveryRank);
     } else {

@@ -78,7 +78,7 @@ class RankBackend final : public backend::ForwardingBackend {
   Ranks where_;
   std::unordered_map<const Matrix*, DividedMatrix> divided_;
   Division tokens_;                      // empty: no table is divided
-  std::span<const backend::RowTable> rows_;  // of the step
+  std::span<const backend::RowTable> rows_;  // the step's rows
   std::vector<Token> whole_tokens_, own_tokens_;  // [rows]: the rows' tokens; the same tokens as row numbers of this rank's tables
   std::vector<std::uint32_t> owners_;    // [rows]: the rank that has the row's token
   std::vector<float> staging_;           // rows that are being exchanged

@@ -12,9 +12,9 @@ namespace tessera::detail {
 
 // The change that a character can undergo when a text is normalised.
 enum class Joining : std::uint8_t {
-  normal,   // it stays as it is, and does not join the character before it
-  changes,  // it becomes another character or several, but does not join the character before it
-  joins     // it may be composed with the character before it, or change places with it
+  normal,   // the character stays as it is, and does not join the character before it
+  changes,  // the character becomes another character or several, but does not join the character before it
+  joins     // the character may be composed with the character before it, or change places with it
 };
 [[nodiscard]] Joining joining_of(std::int32_t code_point) noexcept;
 

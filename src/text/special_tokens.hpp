@@ -48,9 +48,9 @@ class SpecialTokens {
     const Vocabulary& vocabulary_;
     std::string_view text_;
     bool parse_;
-    std::size_t read_ = 0;   // how many bytes of the text the automaton has read
+    std::size_t read_ = 0;   // number of bytes of the text that the automaton has read
     std::size_t begin_ = 0;  // offset in the text of the present stretch
-    std::size_t at_ = 0;     // how many bytes of the stretch next() has passed
+    std::size_t at_ = 0;     // number of bytes of the stretch that next() has passed
     std::vector<std::uint32_t> ends_;  // [byte of the stretch]: node of the token that ends with this byte; 0: none
   };
 

@@ -64,7 +64,7 @@ struct Loop : Object {
   const Stmt& stmt;
   mutable const Values* items;
   mutable std::size_t index = 0;      // index of the loop's present item, from 0
-  std::uint32_t level;                // how deep a recursive loop has called itself, from 0
+  std::uint32_t level;                // depth of a recursive loop's calls to itself, from 0
   std::uint32_t scope;                // index of the scope around the loop
   mutable std::optional<Value> seen;  // the value that loop.changed() was last given
 };

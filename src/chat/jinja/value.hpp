@@ -32,7 +32,7 @@ class Object {
   virtual ~Object() { budget_.give_back(bytes_); }
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
-  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // how deep containers are nested in this one
+  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // depth of nesting of the containers in this object
 
  private:
   static constexpr std::size_t kOverhead = 48;  // bytes that the heap needs for the allocations themselves
@@ -134,7 +134,7 @@ struct List : Object {
 };
 struct Dict : Object {
   Dict(Budget& budget, Members of);
-  Members members;                   // in the order in which they were added
+  Members members;                   // members in the order in which they were added
   std::vector<std::uint32_t> order;  // indices of members sorted by key; only for large dicts (find_member())
 };
 struct Range : Object {
@@ -145,7 +145,7 @@ struct Range : Object {
 struct Iterator : Object {
   Iterator(Budget& budget, Values of);
   Values items;
-  mutable std::size_t at = 0;  // how many items have been read
+  mutable std::size_t at = 0;  // number of items that have been read
 };
 // The result of keys(), values() or items(). The method's name is kept because Python prints it.
 struct DictView : List {

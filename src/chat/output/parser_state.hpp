@@ -21,7 +21,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   void finish(OutputEnd end);
   [[nodiscard]] Message message() const;
   std::vector<OutputDelta> deltas;
-  std::vector<OutputSpan> text_spans;  // where in the output the pieces of text are
+  std::vector<OutputSpan> text_spans;  // places of the pieces of text in the output
 
  private:
   enum class Progress : std::uint8_t { made, waits };  // waits: nothing can be decided before more bytes come
@@ -29,7 +29,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   struct Found {
     // Offset and size of the marker. Size 0: there is no marker, but one may begin at `at`; nothing before `at` belongs to one.
     std::size_t at = 0, size = 0;
-    std::size_t index = 0;         // which of the given markers it is
+    std::size_t index = 0;         // index of the marker among the given markers
   };
   struct Marker {
     std::string_view text;
@@ -118,7 +118,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   OutputParserOptions options_;
   std::vector<Marker> markers_;  // markers that are searched for in text
   std::string buffer_;
-  std::size_t consumed_ = 0;  // how many bytes of the output came before buffer_
+  std::size_t consumed_ = 0;  // number of bytes of the output before buffer_
   bool last_ = false;
 
   const OutputRegion* region_ = nullptr;  // the region that is being read; nullptr: none, this is text
@@ -133,7 +133,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   struct Sink {
     std::string all, held;
     bool after_region = false;
-    OutputSpan held_span{};  // where in the output `held` is; has no meaning if `held` is empty
+    OutputSpan held_span{};  // place of `held` in the output; has no meaning if `held` is empty
   };
   Sink text_, reasoning_;
 

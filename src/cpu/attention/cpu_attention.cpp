@@ -168,7 +168,7 @@ void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& p
 void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
   const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
   const std::size_t units = phase.blocks.size() * heads;
-  const std::size_t stride = phase.block_rows * group * partial_floats(value_dim);  // from chunk to chunk
+  const std::size_t stride = phase.block_rows * group * partial_floats(value_dim);  // floats from chunk to chunk
   const std::size_t unit_floats = phase.chunks_at_once * stride;
   const std::size_t tasks = (phase.chunks_at_once + phase.chunks_a_task - 1) / phase.chunks_a_task;  // tasks of a unit
   if (!attention_plan_.shares()) std::fill_n(space_.states, n_rows_ * call.shape.n_heads * 2, 0.0f);

@@ -274,7 +274,7 @@ bool RegexStore::matches(Regex r, std::string_view text) {
 bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
   const Node node = nodes_[r];  // a copy, because nodes_ may grow meanwhile
   switch (node.kind) {
-    case Kind::concat:  // what follows must also be able to end
+    case Kind::concat:  // the rest must also be able to end
       return absorbs(node.a, set, n) && !is_empty(node.b);
     case Kind::alternative:
       for (std::uint32_t i = 0; i < node.b; ++i) {

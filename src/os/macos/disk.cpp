@@ -13,7 +13,7 @@ int take_room(const File& file, std::uint64_t bytes) noexcept {
   const auto length = static_cast<::off_t>(bytes);
   ::fstore_t room{.fst_flags = F_ALLOCATECONTIG, .fst_posmode = F_PEOFPOSMODE, .fst_offset = 0, .fst_length = length, .fst_bytesalloc = 0};
   if (::fcntl(fd, F_PREALLOCATE, &room) != 0) {
-    room.fst_flags = F_ALLOCATEALL;  // in several pieces, but all of them
+    room.fst_flags = F_ALLOCATEALL;  // all bytes, perhaps in several pieces
     // File systems that cannot preallocate, for example those of networks, allocate the space when the file is written.
     if (::fcntl(fd, F_PREALLOCATE, &room) != 0 && errno != ENOTSUP && errno != EINVAL) return errno;
   }

@@ -50,8 +50,8 @@ class OwnPages final : public PageMemory {
   // The pages that share one numbering. In pools: the pages that have equal bytes at rank 0. In a contiguous cache: the pages of one group.
   struct Name {
     std::uint32_t cache = 0;
-    std::uint64_t first_bytes = 0;  // of rank 0's page; in a contiguous cache the group
-    std::uint64_t own_bytes = 0;    // of this rank's page
+    std::uint64_t first_bytes = 0;  // bytes of rank 0's page; in a contiguous cache the group
+    std::uint64_t own_bytes = 0;    // bytes of this rank's page
     auto operator<=>(const Name&) const = default;
   };
   struct Numbered {

@@ -13,7 +13,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kStopTime{200};  // how long a stopped rank tries to tell the other ranks
+constexpr std::chrono::milliseconds kStopTime{200};  // the time in which a stopped rank tries to tell the other ranks
 
 // Returns an error as the bytes that are sent: its code and its message.
 std::vector<std::byte> bytes_of(const Error& error) {
@@ -62,7 +62,7 @@ Status ProcessRanks::break_with(Error error) noexcept {
     }
     return {};
   });
-  for (std::uint32_t i = 0; i < links_.size(); ++i) lines_->close(i);  // the other ranks notice
+  for (std::uint32_t i = 0; i < links_.size(); ++i) lines_->close(i);  // so that the other ranks notice
   return broken_;
 }
 
@@ -86,7 +86,7 @@ void ProcessRanks::queue(Link& link, FrameKind kind, std::span<const std::byte> 
 }
 
 void ProcessRanks::stop(const Error& error) noexcept {
-  if (!stopped_ || !broken_) return;  // the others know it already
+  if (!stopped_ || !broken_) return;  // the other ranks know the error already
   const Status queued = guard([&]() -> Status {
     const std::vector<std::byte> bytes = bytes_of(error);
     for (std::uint32_t i = 0; i < links_.size(); ++i) {
@@ -179,7 +179,7 @@ Status ProcessRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
     if (!link.is_whole) return {};
     const FrameHeader& header = link.header;
     const bool is_message = header.kind == FrameKind::message;
-    if (header.step < step_ || (header.step == step_ && !in_step_ && !is_message)) {  // of a step that was stopped
+    if (header.step < step_ || (header.step == step_ && !in_step_ && !is_message)) {  // a frame of a step that was stopped
       link.is_whole = false;
       continue;
     }

@@ -65,7 +65,7 @@ class ProcessRanks final : public Communicator {
     std::string address;
     std::vector<std::byte> out;  // frames to be sent
     std::size_t sent = 0;        // bytes of `out`
-    FrameHeader header;          // of the frame that is being received
+    FrameHeader header;          // header of the frame that is being received
     std::size_t header_bytes = 0, body_bytes = 0;  // bytes of header and body that were received
     bool is_whole = false;       // the frame is complete, and no call has taken it
     std::vector<std::byte> body;

@@ -111,13 +111,13 @@ struct Accepted {
 // An operation of a rank, and the family of kernels that computes it there.
 struct RankFamily {
   Operation operation{};
-  DType dtype{};  // of the weights or of the KV cache; automatic: all KV types, or no type
+  DType dtype{};  // type of the weights or of the KV cache; automatic: all KV types, or no type
   std::string family;
 };
 
 struct Ready {
   static constexpr MessageKind kKind = MessageKind::ready;
-  Hash128 weights;  // of the whole file
+  Hash128 weights;  // hash of the whole file
   std::vector<RankFamily> families;
 
   template <class Bytes, class Self>

@@ -16,7 +16,7 @@ namespace tessera::detail {
 
 class Charsmap {
  public:
-  static constexpr std::size_t kLongestReplacement = 1024;  // in bytes; those of Unicode have at most 33
+  static constexpr std::size_t kLongestReplacement = 1024;  // in bytes; replacements of Unicode's normal forms have at most 33
 
   // Checks the sizes in a file's table. Returns an error that says what is wrong; the caller adds the place. If the table passes, find()
   // is safe whatever the trie has in it.
@@ -27,7 +27,7 @@ class Charsmap {
   bool operator==(const Charsmap&) const = default;
 
   struct Found {
-    std::size_t size;  // how many bytes at the beginning of the text are replaced; 0: none
+    std::size_t size;  // number of bytes at the beginning of the text that are replaced; 0: none
     std::string_view replacement;
   };
   // Returns the longest sequence at the beginning of `text` that has a replacement, and that replacement.

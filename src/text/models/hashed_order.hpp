@@ -34,7 +34,7 @@ class HashedOrder {
     std::uint32_t sum = 0;
     for (std::uint32_t& entry : ends_) {
       const std::uint32_t size = entry;
-      entry = sum;  // where the slot begins; while the slot is filled, this advances to its end
+      entry = sum;  // beginning of the slot; while the slot is filled, this advances to its end
       sum += size;
     }
     order_.reserve(count);

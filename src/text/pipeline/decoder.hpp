@@ -18,7 +18,7 @@ struct DecoderStep {
     bytes,          // GPT-2's alphabet becomes the bytes that it stands for
     replace,        // each match of `pattern` becomes `text`
     byte_fallback,  // "<0x0A>" becomes its byte
-    strip,          // at most `left` and `right` times `text`, a character, is dropped at the token's ends
+    strip,          // `text`, a character, is dropped at the token's ends: at most `left` times in front and `right` times at the end
     metaspace,      // `text`, the mark, becomes a space, and nothing in the first token if `drops_first`
     word_piece,     // a token without the prefix `text` gets a space in front, unless it is the first
     clean_up,       // spaces in front of punctuation and of some English endings are dropped

@@ -15,7 +15,7 @@ namespace {
 
 using NormalizerStepKind = NormalizerStep::Kind;
 
-constexpr std::size_t kMostGrowth = 64;                          // how many times as long as its text a normal form may be
+constexpr std::size_t kMostGrowth = 64;                          // limit for the length of a normal form, as a multiple of its text's length
 constexpr std::size_t kLongestSmall = std::size_t{64} << 20;     // in bytes; a normal form of this length is always accepted
 constexpr std::size_t kLargeBuffer = std::size_t{1} << 16;
 

@@ -78,12 +78,12 @@ struct Regex::Finder::State {
   const Regex* regex = nullptr;
   Pcre2MatchData data;
   Pcre2MatchContext context;
-  std::chrono::nanoseconds took{};  // how long searches took
+  std::chrono::nanoseconds took{};  // time that searches took
   std::uint64_t used = 0;  // fuel that searches have used
   std::string_view text;     // as PCRE2 sees it
   std::string older;         // holds `text` if it has newer characters
-  std::size_t from = 0;                            // where the next search begins
-  std::size_t last_end = std::string_view::npos;  // where the last match ended
+  std::size_t from = 0;                            // beginning of the next search
+  std::size_t last_end = std::string_view::npos;  // end of the last match
 };
 
 Regex::Finder::Finder() noexcept = default;

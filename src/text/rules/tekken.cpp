@@ -189,7 +189,7 @@ class TekkenReader {
   JsonPullReader json_;
   const std::stop_token& stop_;
   std::string pattern_;
-  std::uint64_t size_ = 0, special_count_ = 0;  // of the whole vocabulary, and of the control tokens in front
+  std::uint64_t size_ = 0, special_count_ = 0;  // tokens of the whole vocabulary, and control tokens at its beginning
   std::vector<std::string> tokens_;             // [rank]: the token's bytes
   std::vector<std::string> special_;            // [id]
   std::unordered_map<std::string_view, std::uint32_t> ranks_;

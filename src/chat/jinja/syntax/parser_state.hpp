@@ -82,7 +82,7 @@ const Expr* parse_filters(ParserState& state, const Expr* operand);  // "| a | b
 const Expr* parse_filter(ParserState& state, const Expr* operand);   // one filter "a(b)", without the bar before it
 const Expr* parse_postfix(ParserState& state, const Expr* operand);  // ".a", "[b]", "(c)" after an operand
 const Expr* parse_primary(ParserState& state);
-const Expr* parse_test(ParserState& state, const Expr* operand);     // what follows "is"
+const Expr* parse_test(ParserState& state, const Expr* operand);     // the test after "is"
 const Expr* parse_filter_expression(ParserState& state, const Expr* operand);  // filters, tests and calls after an operand
 
 }  // namespace tessera::jinja

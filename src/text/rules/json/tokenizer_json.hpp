@@ -37,7 +37,7 @@ struct TokenizerJson {
   TextList merges;                  // for bpe: left and right part of each merge, one after the other
   std::vector<double> scores;       // for unigram: [id]; tokens outside of the model have 0
   double least_score = 0;           // for unigram: the least score of the model's tokens
-  std::vector<AddedToken> added;    // their texts are not normalised yet
+  std::vector<AddedToken> added;    // their texts are as in the file, not normalised
   Json normalizer, pre_tokenizer, post_processor, decoder;  // null: the file has none
   std::string options;              // the model's options as JSON, for comparisons
 
