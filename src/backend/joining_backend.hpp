@@ -1,7 +1,7 @@
 // A backend around another one (the inner backend). A derived class can add a term to each product, before bias, residual and norm: an
-// adapter's product, or the outputs of other ranks. (ObservingBackend adds nothing: it only looks at the inputs.) If nothing joins a
-// product, the inner backend computes it as it is, fused operations included. If something joins it, the product is computed outside of its
-// fused operation, with the same bits.
+// adapter's product, or the outputs of other ranks. (ObservingBackend adds nothing: it only looks at the inputs.) If no term joins a
+// product, the inner backend computes the product unchanged, fused operations included. If a term joins, the product is computed outside of
+// its fused operation, with the same bits.
 #pragma once
 
 #include "backend/forwarding_backend.hpp"

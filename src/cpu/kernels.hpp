@@ -191,7 +191,7 @@ struct Kernels {
   Attend attention[kFamilies][kKvTypes] = {};
   bool has_tiles = false;
   // The best settings for this CPU. Only kernels for few rows use them. If a product takes longer than reading its weights, its kernel
-  // always prefetches the next weights instead (kernels/upcoming.hpp).
+  // always prefetches the next weights instead (kernels/products/upcoming.hpp).
   Ahead ahead = {};
   bool two_wide_products = false;  // this CPU computes two 512-bit products a cycle, so unpacking is a larger share of the time
 

@@ -29,7 +29,7 @@ struct Workspace {
   float* states = nullptr;           // attention: [rows][n_heads][maximum, sum], while phases merge chunks
   float* partials = nullptr;         // attention: split_floats() floats
   float* votes = nullptr;            // [voters][heads][keys]
-  // For experts(). A slot is one row at one of the experts that it takes.
+  // For experts(). A slot is a row together with one of the experts that were chosen for it.
   float* gate = nullptr;                // [slots, ffn_dim], then the experts' outputs [slots, width]
   float* up = nullptr;                  // [slots, ffn_dim]
   std::byte* slot_rows = nullptr;       // prepared rows of all experts

@@ -98,8 +98,8 @@ void Chart::add(const Item& item) {
   ++work_;
 }
 
-// Lets the row `self` read `symbol`. If it is a terminal, keeps it for scan(). If it is a rule, adds the rule's first item. `then` is the
-// item that follows when the symbol has been read.
+// Lets the row `self` read `symbol`. A terminal is kept for scan(). For a rule, adds the rule's first item. `then` is the item that follows
+// when the symbol has been read.
 void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
   ++work_;
   if (!symbol.call) {

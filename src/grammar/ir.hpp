@@ -15,7 +15,7 @@ namespace tessera::grammar {
 
 using Form = std::uint32_t;
 
-// A list: the items of `prefix`, in order, then any number of `rest`. In all it has at least `min` and at most `max` items, with a
+// A list: the items of `prefix`, in order, then any number of `rest`. In all the list has at least `min` and at most `max` items, with a
 // separator between them.
 struct ListForm {
   std::vector<Form> prefix;

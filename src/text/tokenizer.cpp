@@ -293,7 +293,7 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
   }
   std::string scratch;
 
-  // Encodes the ordinary text between special tokens. A space is put in front of it (if the vocabulary does that) at the beginning and
+  // Encodes the ordinary text between special tokens. A space is put before the text (if the vocabulary does that) at the beginning and
   // after each special token, but not before an empty text (as llama.cpp's is_prev_special).
   const auto encode_between = [&](std::string_view part) -> Status {
     if (part.empty()) return {};

@@ -1,4 +1,4 @@
-// The settings of a model's tokenizer. All of them are read and checked before anything is built from them, so later code need not check
+// The settings of a model's tokenizer. All settings are read and checked before anything is built from them, so later code need not check
 // again. Reading them allocates no memory that grows with the file.
 #pragma once
 

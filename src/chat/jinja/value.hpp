@@ -1,5 +1,5 @@
-// The values of the evaluator: the types of Python values that templates use. A value never changes. Exceptions: namespaces, and how far an
-// iterator has been read.
+// The values of the evaluator: the types of Python values that templates use. A value never changes. Exceptions: namespaces, and the
+// position of an iterator.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// The rows of a step that vote (backend::RowVotes), and the memory in which attention leaves their scores for the votes
-// of a layer.
+// The rows of a step that vote (backend::RowVotes), and the memory to which attention writes their scores for the votes of a layer.
 #pragma once
 
 #include <cstddef>

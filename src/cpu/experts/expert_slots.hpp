@@ -1,5 +1,5 @@
-// The working memory of experts(). A slot is one row at one of the experts that it takes. The slots of an expert lie
-// side by side, ordered by row.
+// The working memory of experts(). A slot is a row together with one of the experts that were chosen for it. The slots
+// of an expert lie side by side, ordered by row.
 #pragma once
 
 #include <algorithm>

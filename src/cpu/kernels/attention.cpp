@@ -20,8 +20,8 @@ constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
 constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as pages hold them
 
-// Cuts a product into tiles of at most kMostSums sums (rows times tiles of keys or values), and calls fn(Count<rows>, first row,
-// Count<tiles>, first tile) for each. Together they cover all rows and all `n` tiles.
+// Cuts a product into tiles of at most kMostSums sums (rows times tiles of keys or values). Calls fn(Count<rows>, first row, Count<tiles>,
+// first tile) for each tile. Together the tiles cover all rows and all `n` tiles of keys or values.
 template <std::size_t kMostRows, std::size_t kMostSums, class Fn>
 TESSERA_INLINE void by_sums(std::size_t rows, std::size_t n, Fn fn) {
   by_rows<kMostRows>(rows, [&]<std::size_t kR>(Count<kR> of_rows, std::size_t row) TESSERA_LAMBDA {

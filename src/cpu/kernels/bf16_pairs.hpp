@@ -1,7 +1,7 @@
 // Family bf16-pairs: an output is one chain of additions. The values of k are taken in pairs: 0 and 1, 2 and 3, ... For each pair the chain
 // first adds the product (weight times activation) at the odd k, and then the product at the even k. Denormals are zeros
-// (docs/reference/numerics.md). The instruction VDPBF16PS computes this according to Intel's manual (volume 2, operation of VDPBF16PS), and on Zen 4.
-// Only instruction sets with this instruction have the family.
+// (docs/reference/numerics.md). According to Intel's manual (volume 2, operation of VDPBF16PS), the instruction VDPBF16PS computes exactly
+// this. On Zen 4 it does, too. Only instruction sets with this instruction have the family.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"

@@ -65,8 +65,8 @@ TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::
   }
 }
 
-// Decodes the weights of a panel for 32 values of k, from k = 32 * step on. For F16 also stores, in a second plane, what rounding to bf16
-// lost (planes: top of the file).
+// Decodes the weights of a panel for 32 values of k, from k = 32 * step on. For F16 also stores, in a second plane, the differences that
+// rounding to bf16 lost (planes: top of the file).
 template <PackedForm kForm>
 TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* to) {
   constexpr FormLayout kLayout = form_layout(kForm);

@@ -1,4 +1,4 @@
-// The changes that adapters make to products and tables: CpuBackend::add_low_rank() and its relatives. First all t = scale * A x, then
+// The changes that adapters make to products and tables: CpuBackend::add_low_rank() and similar functions. First all t = scale * A x, then
 // all out = factors * (out + B t), each as one piece of parallel work for all terms.
 #include <algorithm>
 #include <cstring>

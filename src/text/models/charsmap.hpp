@@ -1,6 +1,6 @@
 // SentencePiece's normaliser: a table of byte sequences and their replacements (tokenizer.ggml.precompiled_charsmap). Model files have it
-// as: a u32, which is the size of a trie in bytes; the trie; the replacements, each with a zero byte at its end. The trie is a double
-// array of 32-bit units, as Darts makes it (Yata, 2007; github s-yata/darts-clone). Its contents come unchecked from the file, so the
+// as: a u32, which is the size of a trie in bytes; the trie; the replacements, each with a zero byte at its end. The trie is a double array
+// of 32-bit units, as Darts makes it (Yata, 2007; github s-yata/darts-clone). The trie's contents come unchecked from the file, so the
 // search must be safe with any contents.
 #pragma once
 

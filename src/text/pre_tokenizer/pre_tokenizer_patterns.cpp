@@ -1,5 +1,5 @@
 // The patterns come from each model's tokenizer.json (Hugging Face), the names in GGUF files from llama.cpp's llama-vocab.cpp. llama.cpp
-// writes some patterns differently, because std::regex does not have everything they use ("(?i:"); here they are as in the original.
+// writes some patterns differently, because std::regex lacks some of their syntax ("(?i:"). Here the patterns are as in the original.
 // llama.cpp leaves out the final "|\s+" of some patterns, which makes no difference: text that no pattern matches is a piece anyway.
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 

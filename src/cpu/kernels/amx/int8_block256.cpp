@@ -24,8 +24,8 @@ constexpr std::size_t span_blocks(std::size_t rows) {
   return least(kSpanValues / 256 / rows / kChunk * kChunk, kSpanBlocks);
 }
 
-// For the activations of a row tile in one superblock: their scales, and their sums in the form that the tile unit reads. (The integers q
-// are read from the prepared rows.)
+// The scales and the sums of the activations of a row tile in one superblock. The sums are in the form that the tile unit reads. (The
+// integers q are read from the prepared rows.)
 struct alignas(64) RowParts {
   float scale[kTileRows];
   std::byte sums[kTileRows][64];  // A tile, bf16: the low parts of 8 or 16 sums, then their high parts times 128, then zeros
@@ -148,7 +148,7 @@ template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
 }
 
 // Does the share of drain() that goes with quarter i of a superblock's multiplication. With two row tiles each quarter drains half of a
-// tile. With one row tile, quarters 1 and 3 drain half of it each.
+// tile. With one row tile, quarters 1 and 3 drain half of the tile each.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, const At<kTiles>& at,
                                          std::size_t i) noexcept {

@@ -167,8 +167,8 @@ class Attention {
     }
   }
 
-  // Applies the softcap of models that have one: turns all products of the chunk into tanh(score / softcap). Also sets the scales of keys
-  // to 1, so that scale_scores() can treat the results like products. Lanes of keys that are not visible may have any value.
+  // Applies the softcap, in models that have a softcap: turns all products of the chunk into tanh(score / softcap). Also sets the scales of
+  // keys to 1, so that scale_scores() can treat the results like products. Lanes of keys that are not visible may have any value.
   [[gnu::noinline]] void cap_scores(Span any) noexcept {
     const float scale = job_.scale / job_.softcap;
     for (std::size_t query = 0; query < queries_; ++query) {

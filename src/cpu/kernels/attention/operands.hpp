@@ -173,7 +173,8 @@ struct Operands {
     if (position + distance + kKeyGroup <= job.position) return {job, position + distance};
     if (job.next == nullptr || job.next->globals != 0) return none;
     // While keys from position `end` on are read, no key of this job is left to prefetch. Then the next job's keys are prefetched, from
-    // position `start` on. There begins the first key group that lies in the next job's chunks and that its first row sees completely.
+    // position `start` on. `start` is the beginning of the first key group that lies in the next job's chunks and that the next job's first
+    // row sees completely.
     const AttendJob& next = *job.next;
     const std::uint64_t end = job.position < distance + kKeyGroup ? 0 : (job.position - distance) / kKeyGroup * kKeyGroup;
     const std::uint64_t seen =
@@ -205,7 +206,7 @@ struct Operands {
   }
 
   // Makes tiles of the 16 keys from `position` on: one tile for each 32 dimensions, in to[0], to[step], to[2 * step], ... Tiles that cannot
-  // be read in the page are written to `scratch`.
+  // be read directly from the page are written to `scratch`.
   void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
     const std::byte* from = key(position);
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
@@ -293,8 +294,8 @@ struct Operands {
     }
   }
 
-  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). They lie in pages as tiles of keys,
-  // whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a time.
+  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). These values lie in pages as tiles of
+  // keys, whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a time.
   [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
                                              Tile* to) const {
     constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // bytes of the dimensions of a key that lie side by side

@@ -58,8 +58,8 @@ struct Streamed {
   }
 };
 
-// Multiplies kR rows by kV vectors of weights, which it reads from the panels in order, and adds the products to acc[row][vector]. Before
-// each kPairs pairs of k it calls step(pointer to their weights), which prefetches later weights.
+// Multiplies kR rows by kV vectors of weights, and adds the products to acc[row][vector]. Reads the weights from the panels in order. Calls
+// step(pointer to the weights) before each kPairs pairs of k; step() prefetches later weights.
 template <PackedForm kForm, std::size_t kPairs, std::size_t kR, std::size_t kV>
 TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, const std::byte* x, std::size_t x_stride,
                            std::size_t inputs, auto step, F32x16 (&acc)[kR][kV]) {
@@ -214,8 +214,8 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns from how many rows on many_rows() is faster than few_rows() (measured). For 16-bit weights that is where converting them once, to
-// floats in scratch, takes less time than converting them again in each tile of rows.
+// Returns the number of rows from which on many_rows() is faster than few_rows() (measured). With 16-bit weights, many_rows() is faster
+// when converting the weights once, to floats in scratch, takes less time than converting them again in each tile of rows.
 template <PackedForm kForm>
 constexpr std::size_t many_from() noexcept {
   if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;

@@ -1,5 +1,5 @@
 // Opens tiles whose bytes lie in the order of lanes (lane_tiles.hpp), with vector instructions. An opened tile stands for the same weights
-// as one that open_tile() opens, but its integers have the number of bits and the offset that open_integers() returns.
+// as a tile that open_tile() opens, but its integers have the number of bits and the offset that open_integers() returns.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -16,8 +16,8 @@ struct OpenIntegers {
   std::size_t sub = 16;
 };
 
-// Returns which integers a tile of a form is opened into: those with the fewest bits that hold the values, because instruction sets without
-// VNNI multiply fewer bits faster. Forms that open_tile() opens have integers of eight bits.
+// Returns the kind of integers into which a tile of a form is opened: the kind with the fewest bits that can hold the values, because
+// instruction sets without VNNI multiply fewer bits faster. Forms that open_tile() opens have integers of eight bits.
 [[gnu::always_inline]] constexpr OpenIntegers open_integers(PackedForm form) {
   switch (form) {
     case PackedForm::kept_iq4_nl: return {.sub = 32};

@@ -1,5 +1,5 @@
-// Prefetches weights from memory while other weights are multiplied. Without this a core would compute for a while, then wait for memory,
-// and so on.
+// Prefetches weights from memory while other weights are multiplied. Without prefetching, a core would compute for a while, then wait for
+// memory, and so on.
 #pragma once
 
 #include "cpu/kernels/products/tiles.hpp"
