@@ -31,7 +31,7 @@ class AdapterBackend final : public JoiningBackend {
   void join_expert(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,
                    std::span<float> product) noexcept override;
 
-  // Adds a term to terms_ for each group of present rows whose adapter makes a change: change_of(weights) returns the change.
+  // Adds a term to terms_ for each group of present rows whose adapter makes a change. change_of(weights) returns the change.
   template <class ChangeOf>
   void add_terms(Act out, ChangeOf change_of);
 

@@ -98,7 +98,7 @@ struct Routing {
   std::uint32_t n_groups = 1, n_used_groups = 1;
   GroupScore group_score = GroupScore::two_best;
   const Vector* bias = nullptr;  // [n_experts]; nullptr: none
-  const Vector* scales = nullptr;  // [n_experts], factors of weights; nullptr: none
+  const Vector* scales = nullptr;  // [n_experts], which multiply the experts' weights; nullptr: none
   bool renormalises = false;
   float scale = 1.0f;
 };
@@ -121,7 +121,7 @@ class ExpertExchange {
  public:
   virtual ~ExpertExchange() = default;
   virtual Status gather_activated(float* rows, std::size_t n) = 0;  // the inputs of `down`
-  virtual Status gather_results(float* rows, std::size_t n) = 0;    // the products with `down`, biases included
+  virtual Status gather_results(float* rows, std::size_t n) = 0;    // products with `down`, biases included
   [[nodiscard]] virtual std::size_t result_columns() const noexcept = 0;  // columns of all ranks together
 };
 
@@ -232,7 +232,7 @@ struct KvMove {
 // The largest sizes that the workspace must have room for.
 struct WorkspaceShape {
   std::uint32_t rows = 0;         // rows of a step
-  std::uint32_t output_rows = 0;  // rows of logits at once
+  std::uint32_t output_rows = 0;  // largest number of rows whose logits are computed at once
   std::uint64_t columns[kActs] = {};
   std::uint32_t ropes = 0;          // rope tables of a step
   std::uint32_t rope_dims = 0;      // elements of a head that rotate, summed over all tables
@@ -311,7 +311,7 @@ class Backend {
   virtual ~Backend() = default;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   [[nodiscard]] virtual std::vector<Explanation> explain() const = 0;
-  // Returns whether a row's results have the same bits whichever other rows are computed in the same step.
+  // Returns whether the bits of a row's results are independent of the other rows in the step.
   [[nodiscard]] virtual bool invariant() const noexcept { return true; }
   // Returns whether weights, workspace and KV pages are in a device's memory, not the host's.
   [[nodiscard]] virtual bool on_device() const noexcept { return false; }

@@ -30,7 +30,7 @@ class JoiningBackend : public ForwardingBackend, private ExpertProducts {
   Status rope_append(const HeadShape& shape, Act q, Act k, Act v) final { return inner().rope_append(shape, q, k, v); }
 
  protected:
-  // Returns whether something joins the products of `weight`. The answer must not change during a step.
+  // Returns whether a term joins the products of `weight`. The answer must not change during a step.
   [[nodiscard]] virtual bool joins(const Matrix& weight) const noexcept = 0;
   // Adds a term to `out`, which is W in, for all rows of the step. Must not change `in`.
   virtual Status join(const Matrix& weight, Act in, Act out) = 0;

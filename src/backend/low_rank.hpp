@@ -21,7 +21,7 @@ struct LowRankShape {
   DType dtype = DType::f32;               // type of A and B: F32, F16 or BF16
   std::uint64_t count = 1;                // matrices of the weight: heads of head_linear(), or experts
   std::uint64_t a_count = 1, b_count = 1;  // matrices in A and in B: `count`, or 1 if all matrices of the weight share it
-  float scale = 1.0f;  // factor of B A, beside the scale with which a step uses the change
+  float scale = 1.0f;  // factor of B A, in addition to the scale with which a step uses the change
   bool has_lengths = false;
   // true: the change of a table. `inputs` is its number of rows; row i becomes row + scale * B (column i of A).
   bool is_table = false;

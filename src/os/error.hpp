@@ -11,7 +11,7 @@ namespace tessera::os {
 // Makes an Error from a number of the system. `doing` completes the sentence "cannot ...".
 [[nodiscard]] Error system_error_at(std::string place, const char* doing, int number);
 
-// Returns the system's words for a number, in UTF-8.
+// Returns the system's message for a number, in UTF-8.
 [[nodiscard]] std::string words_of(int number);
 
 // Returns whether the number says that the file exists already.

@@ -46,7 +46,8 @@ class ModelDivision {
   struct Heads {
     std::uint64_t first = 0, size = 0;
   };
-  // Returns the rank's heads of the layer's `all` heads. If one rank has the whole layer: all heads for that rank, and none for the others.
+  // Returns the rank's heads, as a range of the layer's `all` heads. If one rank has the whole layer: all heads for that rank, and none for
+  // other ranks.
   [[nodiscard]] Heads heads_of(std::uint32_t rank, std::uint32_t layer, std::uint64_t all) const;
   // Returns whether the rank has none of a layer's heads or state.
   [[nodiscard]] bool lacks(std::uint32_t rank, std::uint32_t layer) const noexcept { return is_whole(layer) && owners_[layer] != rank; }
@@ -62,7 +63,7 @@ class ModelDivision {
   [[nodiscard]] bool is_of_whole_layer(const Binding& binding) const noexcept {
     return split_ == RankSplit::layers && row_of(binding.role).owner != Owner::model;
   }
-  // Returns how the rows of a weight (values of a vector) are divided; empty: they are not.
+  // Returns the division of a weight's rows (of a vector's values) among ranks; empty: they are not divided.
   [[nodiscard]] Division rows_of(const Binding& binding) const;
 
   ModelSpec spec_;

@@ -27,7 +27,7 @@ class ByteWriter {
   }
   void add(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
-    const std::size_t at = out_.size();  // not insert(), of which g++ 12 warns wrongly
+    const std::size_t at = out_.size();  // insert() is not used, because g++ 12 warns wrongly of it
     out_.resize(at + bytes.size());
     std::memcpy(out_.data() + at, bytes.data(), bytes.size());
   }

@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-// The sink of a rank other than 0: takes no outputs, because rank 0 hands them out, and keeps the votes of the rank's heads.
+// The sink of a rank other than 0. It takes no outputs, because rank 0 hands out the outputs. It keeps the votes of the rank's heads.
 class VoteSink final : public OutputSink {
  public:
   // Begins a step, which must live until add_to(). May throw bad_alloc.

@@ -77,7 +77,7 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   PairFrame pair_frame = {};
 
   [[nodiscard]] static Result<std::shared_ptr<State>> from_lists(const Settings& settings, const std::stop_token& stop);
-  // `text`: a tokenizer.json.
+  // `text`: the text of a tokenizer.json.
   [[nodiscard]] static Result<std::shared_ptr<State>> from_json(std::string_view text, const Settings& settings, const std::stop_token& stop);
   [[nodiscard]] static Result<TokenizerPlan> plan_lists(const Settings& settings, const std::stop_token& stop);
   [[nodiscard]] static Result<TokenizerPlan> plan_json(std::string_view text, const Settings& settings, const std::stop_token& stop);

@@ -95,7 +95,7 @@ class Calls {
   }
 
  private:
-  // written: the model must write the opening marker; read: it is already at the end of the text before.
+  // written: the model must write the opening marker; read: the text before ends with the opening marker already.
   enum class Opening { written, read };
 
   // Returns the markers with which calls begin.

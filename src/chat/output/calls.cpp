@@ -194,7 +194,7 @@ OutputParser::State::Progress OutputParser::State::step_arguments() {
   return Progress::waits;
 }
 
-// Reads what comes between calls: the region's end marker, the region's opening marker once more, or the beginning of the next call.
+// Reads the text between calls: the region's end marker, the region's opening marker once more, or the beginning of the next call.
 OutputParser::State::Progress OutputParser::State::step_between() {
   skip_space();
   if (buffer_.empty()) return Progress::waits;

@@ -238,12 +238,12 @@ OutputParser::State::Progress OutputParser::State::step_value() {
 
 namespace {
 
-// Reads what is inside an element: either further elements, or a text.
+// Reads the contents of an element: either further elements, or a text.
 class ElementReader {
  public:
   ElementReader(std::string_view text, std::string_view mark, const Json* root) : text_(text), mark_(mark), root_(root) {}
 
-  // Reads elements up to the end of the text, as the members of an object. nullopt: there is something else too.
+  // Reads elements up to the end of the text, as the members of an object. nullopt: the text does not consist only of elements.
   std::optional<Json> members(const Json* schema, int depth = 0) {
     Json out = Json::object();
     while (skip_to_element()) {

@@ -27,7 +27,8 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   enum class Progress : std::uint8_t { made, waits };  // waits: nothing can be decided before more bytes come
   enum class Phase : std::uint8_t { between, id, name, arguments, close };
   struct Found {
-    // Offset and size of the marker. Size 0: there is no marker, but one may begin at `at`; nothing before `at` belongs to one.
+    // Offset and size of the marker. Size 0: there is no marker. Then a marker may begin at `at`, and no byte before `at` belongs to a
+    // marker.
     std::size_t at = 0, size = 0;
     std::size_t index = 0;         // index of the marker among the given markers
   };

@@ -105,7 +105,7 @@ const Attend& CpuBackend::attend_kernel(const KvView& kv, std::uint32_t layer) c
   return kernels_.attend(attention_family_of(type), type);
 }
 
-// Returns the KV view of a block's first row. This view serves for all rows of the block: they belong to one sequence, or their sequences
+// Returns the KV view of a block's first row. The view serves for all rows of the block: they belong to one sequence, or their sequences
 // have the block's chunks in the same pages.
 const KvView& CpuBackend::kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept {
   return sequences_[rows_[phase.row_numbers != nullptr ? phase.row_numbers[block.row] : block.row].sequence];

@@ -33,7 +33,7 @@ struct ExpertSlots {
   std::uint32_t* slot_of = nullptr;    // [rows, n_used]
   std::uint32_t* row_of = nullptr;     // [slots]
   std::uint32_t* expert_of = nullptr;  // [slots]
-  std::uint64_t* first = nullptr;  // [n_experts]: an expert's first slot; its last is before the next expert's first
+  std::uint64_t* first = nullptr;  // [n_experts]: an expert's first slot; its slots end where those of the next expert begin
   std::uint64_t* at = nullptr;     // [n_experts]: offset into `rows`
   std::vector<InputKind> kinds;    // [n_experts]
   std::vector<Product> products;

@@ -13,7 +13,7 @@
 namespace tessera::os {
 namespace {
 
-constexpr std::size_t kMost = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call, macOS refuses more; smaller steps cost nothing
+constexpr std::size_t kMost = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call, macOS refuses more. Smaller calls cost nothing
 
 int descriptor_of(const File& file) noexcept { return static_cast<int>(file.get()); }
 

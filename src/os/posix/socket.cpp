@@ -208,7 +208,7 @@ Listener::~Listener() {
 }
 
 Result<Socket> Listener::accept(std::chrono::milliseconds timeout, const std::stop_token& stop) {
-  constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
+  constexpr std::chrono::milliseconds kLook{100};  // time between two looks at `stop`
   const SteadyClock::time_point end = SteadyClock::now() + timeout;
   for (;;) {
     if (stop.stop_requested()) return detail::make_error(ErrorCode::cancelled, "stopped while waiting for a connection at {}", address_);

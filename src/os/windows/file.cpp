@@ -11,7 +11,7 @@
 namespace tessera::os {
 namespace {
 
-constexpr std::size_t kMost = std::size_t{1} << 30;  // a DWORD counts the bytes of a call
+constexpr std::size_t kMost = std::size_t{1} << 30;  // a DWORD counts the bytes of a call, so they must fit 32 bits
 constexpr DWORD kShareAll = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
 
 int last_error() noexcept { return static_cast<int>(::GetLastError()); }

@@ -25,10 +25,10 @@ class OwnPages final : public PageMemory {
   // Returns rank 0's layout with this number. Precondition: the number is below layouts().
   [[nodiscard]] const KvLayout& first_layout(std::size_t number) const noexcept { return layouts_[number]->first; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  // Counts other memory within the same limit. Error: out_of_memory, there is no room for it.
+  // Counts other memory within the same limit. Error: out_of_memory, the limit would be exceeded.
   Status take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes) noexcept { bytes_ -= bytes; }
-  // Returns how often copy() was called.
+  // Returns the number of calls of copy() so far.
   [[nodiscard]] std::uint64_t copy_calls() const noexcept { return copy_calls_; }
   // Makes all later calls fail, because copies of a step were not made.
   void lose(const Error& why);

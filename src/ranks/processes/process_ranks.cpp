@@ -93,12 +93,12 @@ void ProcessRanks::stop(const Error& error) noexcept {
       if (i != rank_) queue(links_[i], FrameKind::stop, bytes);
     }
     stopped_ = error;
-    return send_queued(kStopTime);  // the rest goes with the next call
+    return send_queued(kStopTime);  // the next call sends the rest
   });
   if (!queued) (void)break_with(queued.error());
 }
 
-// Sends what is queued, for at most `timeout`.
+// Sends queued frames, for at most `timeout`.
 Status ProcessRanks::send_queued(std::chrono::milliseconds timeout) {
   const SteadyClock::time_point end = SteadyClock::now() + timeout;
   std::vector<RankLines::Awaited> awaited(links_.size());
@@ -202,7 +202,7 @@ Status ProcessRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
 template <class Arrived>
 Status ProcessRanks::run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept {
   const Status status = guard([&]() -> Status {
-    constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
+    constexpr std::chrono::milliseconds kLook{100};  // time between two looks at `stop`
     SteadyClock::time_point end = SteadyClock::now() + timeout;
     std::vector<RankLines::Awaited> awaited(links_.size());
     for (;;) {

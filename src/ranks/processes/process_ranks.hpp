@@ -37,7 +37,7 @@ class ProcessRanks final : public Communicator {
 
   [[nodiscard]] const std::string& address(std::uint32_t rank) const noexcept { return links_[rank].address; }
 
-  // Sets for how long a rank may be silent in a step.
+  // Sets the time for which a rank may be silent in a step.
   void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
   // Begins a step. All ranks begin it with the same number, which must be larger than that of the step before.
   void begin_step(std::uint64_t step) noexcept;

@@ -108,7 +108,7 @@ struct Accepted {
   static void each(Bytes&, Self&) {}
 };
 
-// An operation of a rank, and the family of kernels that computes it there.
+// An operation of a rank, and the family of the kernel that computes this operation there.
 struct RankFamily {
   Operation operation{};
   DType dtype{};  // type of the weights or of the KV cache; automatic: all KV types, or no type
@@ -144,7 +144,7 @@ struct Refusal {
   }
 };
 
-// Rank 0's layout with the next number.
+// Rank 0's next layout, which gets the next number.
 struct LayoutMessage {
   static constexpr MessageKind kKind = MessageKind::layout;
   DType dtype = DType::f32;

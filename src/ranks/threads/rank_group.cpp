@@ -37,7 +37,7 @@ class RankGroup::Worker {
     return {};
   }
 
-  // Has the thread call job(context, rank). nullptr: the thread ends.
+  // Makes the thread call job(context, rank). nullptr: the thread ends.
   void begin(Job job, void* context) noexcept {
     job_ = job;
     context_ = context;

@@ -53,7 +53,7 @@ class RankGroup final : public StepExecutor {
   std::vector<std::unique_ptr<RankPages>> pages_;
   std::vector<std::unique_ptr<BackendExecutor>> executors_;
   std::vector<std::vector<const backend::AdapterWeights*>> adapters_;  // [rank]: the weights of the step's adapters
-  std::vector<VoteSink> sinks_;                   // [rank]; that of rank 0 is not used
+  std::vector<VoteSink> sinks_;                   // [rank]; the sink of rank 0 is not used
   std::vector<std::unique_ptr<Worker>> workers_;  // threads of ranks 1 and up
 };
 

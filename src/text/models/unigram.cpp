@@ -137,7 +137,7 @@ void Unigram::search(std::string_view text, TokenList& out) {
   const auto begin_segment = [&](std::size_t at) {
     segment_ = known_ = at;
     last_.assign(1, kNoToken);
-    // The sums go on from segment to segment, because where they are rounded decides between cuts with equal scores.
+    // The sums go on from segment to segment, because the place where a sum is rounded decides between cuts with equal scores.
     if (at == 0) scores_[0] = 0;
   };
   after_unknown_ = false;

@@ -1,4 +1,4 @@
-// Patterns in a tokenizer.json are written for Oniguruma in its Ruby syntax, and tessera matches with PCRE2.
+// Translates patterns of a tokenizer.json. These are written for Oniguruma in its Ruby syntax, and tessera matches with PCRE2.
 #pragma once
 
 #include <string>

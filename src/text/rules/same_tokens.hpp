@@ -1,4 +1,4 @@
-// Compares two tokenizers that are made of different files.
+// Compares two tokenizers that were made from different files.
 #pragma once
 
 #include <tessera/text/tokenizer.hpp>

@@ -1,4 +1,4 @@
-// Attention on the tile unit. One step multiplies 16 queries by 64 keys, or the weights of 16 queries by 64 dimensions of values. K and V
+// Attention on the tile unit. One multiplication has 16 queries by 64 keys, or the weights of 16 queries by 64 dimensions of values. K and V
 // in BF16 are read directly from the pages.
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/tiles.hpp"

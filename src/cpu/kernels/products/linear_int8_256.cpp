@@ -202,7 +202,7 @@ void few_rows(const LinearJob& job) noexcept {
     const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const auto step = [&](std::size_t sub) TESSERA_LAMBDA {
-        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;  // bytes a step: a burst would stall what follows
+        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;  // bytes a step; more prefetches at once would stall the product
         ask.step(weights + sub * kPart, 0, kPart);
       };
       F32x16 acc[kR][1] = {};

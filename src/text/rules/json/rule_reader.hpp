@@ -19,7 +19,7 @@ namespace tessera::detail {
 class RuleReader {
  public:
   RuleReader() noexcept = default;  // an empty object, which can only be assigned to
-  // `path`: where the rule is in the file ("pre_tokenizer").
+  // `path`: the rule's place in the file ("pre_tokenizer").
   RuleReader(const Json& json, std::string path) : json_(&json), path_(std::move(path)) {}
 
   [[nodiscard]] const Json& json() const noexcept { return *json_; }
