@@ -109,8 +109,8 @@ void SpecialTokens::Finder::settle() {
     if (taken.contains(last)) {
       ends_[last] = 0;
     } else if (!taken.contains(begin)) {
-      // Looking at the first and the last byte of this token is enough. A token that was kept before is at least as long. So if the kept
-      // token overlaps this token, it covers this token's first or last byte.
+      // Checking the first and the last byte of this token is enough. A token that was kept before is at least as long. So if the kept
+      // token overlaps this token, the kept token covers this token's first or last byte.
       for (std::uint32_t i = begin; i <= last; ++i) taken.insert(i);
     } else {
       ends_[last] = token_at(ends_[last], last - taken.previous(last));
