@@ -1,6 +1,7 @@
-// Computes steps in which rows have adapters. A row's adapters are a range of StepTables::adapters; their changes are made in this order,
-// behind each product of a matrix that they change. Rows are grouped by adapter, so that each adapter's numbers are read once a product. A
-// row's bits do not depend on the adapters of other rows: without adapters they are those of the inner backend.
+// Computes steps in which rows have adapters. A row's adapters are a range of StepTables::adapters. After each product of a matrix, the
+// changes that the row's adapters make to this matrix are added, in the order of the range. Rows are grouped by adapter, so that a product
+// reads each adapter's numbers once. A row's bits do not depend on the adapters of other rows: a row without adapters has the bits of the
+// inner backend.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ class AdapterBackend final : public JoiningBackend {
   void join_expert(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,
                    std::span<float> product) noexcept override;
 
-  // Adds a term to terms_ for each group of present rows whose adapter makes a change: change_of(weights) returns the change.
+  // Adds a term to terms_ for each group of present rows whose adapter makes a change. change_of(weights) returns the change.
   template <class ChangeOf>
   void add_terms(Act out, ChangeOf change_of);
 

@@ -16,13 +16,13 @@ namespace tessera::backend {
 
 class AdapterGroups {
  public:
-  // The rows of a set that have an adapter at one place of their ranges: the rows whose first adapter it is, or whose second, ...
+  // The rows of a set that have the same adapter at the same place of their ranges, for example as their first or as their second adapter.
   struct Group {
     StepAdapter adapter;
     std::uint32_t rows = 0;  // index into changes()
   };
 
-  // Groups the rows of a step that begins. All rows are present then. May throw bad_alloc.
+  // Groups the rows of a step that begins. Afterwards all rows are the present rows. May throw bad_alloc.
   void make(const StepTables& tables);
   // Returns the lists of rows of all groups, for StepTables::changes. They live until the next make().
   [[nodiscard]] std::span<const ChangedRows> changes() const noexcept { return changes_; }
@@ -59,12 +59,12 @@ class AdapterGroups {
   std::vector<std::uint32_t>& add_group(const StepAdapter& adapter);
 
   std::vector<StepAdapter> adapters_;  // StepTables::adapters
-  std::vector<Range> ranges_;          // of the rows of all sets, one set after another
-  std::vector<Group> groups_;          // of all sets
+  std::vector<Range> ranges_;          // ranges of the rows of all sets, one set after another
+  std::vector<Group> groups_;          // groups of all sets
   std::vector<std::vector<std::uint32_t>> lists_;  // [groups_]: the groups' rows. Further lists keep their memory for other steps
-  std::vector<ChangedRows> changes_;   // the same lists
+  std::vector<ChangedRows> changes_;   // the lists in the form of StepTables::changes
   std::vector<Set> sets_;
-  std::size_t present_ = 0;            // index into sets_
+  std::size_t present_ = 0;            // index into sets_: the present rows
 };
 
 }  // namespace tessera::backend

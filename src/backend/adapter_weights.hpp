@@ -25,12 +25,13 @@ class AdapterWeights {
   }
   // Adds the same adapter's changes for the weights of the next rank of this process. May throw bad_alloc.
   AdapterWeights& add_rank() { return ranks_.emplace_back(); }
-  // Returns the changes for a rank. Precondition: it is 0, or was added.
+  // Returns the changes for a rank. Precondition: `rank` is 0, or add_rank() has added it.
   [[nodiscard]] const AdapterWeights& of_rank(std::uint32_t rank) const noexcept { return rank == 0 ? *this : ranks_[rank - 1]; }
-  // Return the change; nullptr if the adapter makes none.
+  // Return the change that the adapter makes to products of `weight`, or to rows of the table; nullptr if it makes
+  // none.
   [[nodiscard]] const LowRank* of_product(const Matrix& weight) const noexcept { return find(products_, weight); }
   [[nodiscard]] const LowRank* of_table(const Matrix& weight) const noexcept { return find(tables_, weight); }
-  // Returns the most numbers of A x that a change has for a row (ChangedRows::numbers).
+  // Returns how many numbers A x has for a row, at most, in any of the changes (ChangedRows::numbers).
   [[nodiscard]] std::uint64_t most_numbers() const noexcept { return most_numbers_; }
 
  private:
@@ -44,7 +45,7 @@ class AdapterWeights {
   }
 
   std::vector<Entry> products_, tables_;  // sorted by weight
-  std::vector<AdapterWeights> ranks_;     // of the ranks 1, 2, ...
+  std::vector<AdapterWeights> ranks_;     // changes for ranks 1, 2, ...
   std::uint64_t most_numbers_ = 0;
 };
 

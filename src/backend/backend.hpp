@@ -1,13 +1,13 @@
 // The interface between the forward pass and the machine that computes it. A backend holds packed weights and a workspace of named
 // activations. Operations work on all rows of a step; they take handles, never the caller's pointers.
 //
-// A step: begin(tables) uploads tokens, embeddings, positions, KV tables, lists of rows and draws, and plans attention;
-// operations follow in order, and upload nothing; end() waits for them. The tables must live until end(). The
-// operations between begin() and end() have fixed shapes for a given number of rows: a CUDA graph captures them. Every
-// begin() needs an end(), also if an operation failed; after end() nothing runs any more.
+// A step: begin(tables) uploads tokens, embeddings, positions, KV tables, lists of rows and draws, and plans attention. Operations follow
+// in order, and upload nothing. end() waits for them. The tables must live until end(). For a given number of rows, the operations between
+// begin() and end() have fixed shapes, so a CUDA graph can capture them. Every begin() needs an end(), even if an operation failed. After
+// end() nothing runs any more.
 //
-// Contract: an operation's result for one row depends only on the row's inputs and on its sequence's KV; bit for bit, if the
-// backend is invariant().
+// Contract: an operation's result for one row depends only on the row's inputs and on its sequence's KV cache. If the backend is
+// invariant(), this holds bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@
 namespace tessera::backend {
 
 // The activations of a step, each [rows, columns] of f32. The backend owns them. An operation writes only activations that its signature
-// names. Activations that its comment calls scratch have no value afterwards.
+// names. Activations that the operation's comment calls scratch have no defined value afterwards.
 enum class Act : std::uint8_t {
   x,       // the residual stream           [rows, d_model]
   h,       // a norm's output               [rows, d_model]
@@ -98,7 +98,7 @@ struct Routing {
   std::uint32_t n_groups = 1, n_used_groups = 1;
   GroupScore group_score = GroupScore::two_best;
   const Vector* bias = nullptr;  // [n_experts]; nullptr: none
-  const Vector* scales = nullptr;  // [n_experts], factors of weights; nullptr: none
+  const Vector* scales = nullptr;  // [n_experts], which multiply the experts' weights; nullptr: none
   bool renormalises = false;
   float scale = 1.0f;
 };
@@ -114,15 +114,15 @@ class ExpertProducts {
                     std::span<float> product) noexcept = 0;
 };
 
-// Exchanges, in the middle of experts(), the columns of rows that are divided among ranks (ranks/rank_backend.hpp). Both functions get `n`
-// rows that have this rank's columns, one after another, and replace them by rows that have all ranks' columns. The memory has room for the
-// longer rows.
+// Exchanges columns of rows in the middle of experts(), if each rank has only some columns of every row (ranks/rank_backend.hpp). Both
+// functions get `n` rows with this rank's columns, one row after another, and replace them by rows with all ranks' columns. The memory has
+// room for the longer rows.
 class ExpertExchange {
  public:
   virtual ~ExpertExchange() = default;
   virtual Status gather_activated(float* rows, std::size_t n) = 0;  // the inputs of `down`
-  virtual Status gather_results(float* rows, std::size_t n) = 0;    // the products with `down`, biases included
-  [[nodiscard]] virtual std::size_t result_columns() const noexcept = 0;  // of all ranks
+  virtual Status gather_results(float* rows, std::size_t n) = 0;    // products with `down`, biases included
+  [[nodiscard]] virtual std::size_t result_columns() const noexcept = 0;  // columns of all ranks together
 };
 
 // A layer's experts: gated FFNs or plain ones. Their inputs and outputs have `width` columns.
@@ -135,8 +135,8 @@ struct Experts {
   const Vector* down_bias = nullptr;  // [n_experts, width]; nullptr: none
   ActivationKind activation = ActivationKind::silu;
   Routing routing;
-  ExpertProducts* behind = nullptr;  // changes each product; nullptr: nothing does
-  ExpertExchange* exchange = nullptr;  // set if this rank has only some outputs of the matrices; `behind` gets those alone
+  ExpertProducts* behind = nullptr;  // changes each product; nullptr: no change
+  ExpertExchange* exchange = nullptr;  // set if this rank has only some outputs of the matrices; `behind` gets only these outputs
 };
 
 // The rows of an activation, in memory that the processor can address.
@@ -148,14 +148,14 @@ struct HostRows {
 // The rotation of heads with their positions: the first 2 * frequencies.size() elements of a head rotate.
 struct RopeTable {
   RopePairs pairs = RopePairs::interleaved;
-  std::span<const double> frequencies;  // radians a position, one a pair
-  float magnitude = 1.0f;               // factor of rotated elements
+  std::span<const double> frequencies;  // [pairs], radians per position
+  float magnitude = 1.0f;               // rotated elements are multiplied by it
 };
 
-// A row that votes for the keys that it sees, so that a token budget can drop the keys with the fewest votes. To the sum of each key,
-// attention adds the squares of the weights that the row's query heads give to the key, in units of 1 / kVoteUnits. The weights are squared
-// so that a head that looks at few keys outweighs many heads that look a little at all keys. The sums are integers, so they do not depend
-// on the order of rows, layers and tasks.
+// A row that votes for the keys that it sees. A token budget later drops the keys with the fewest votes. For each key, attention adds to
+// the key's sum the squares of the attention weights that the row's query heads give to the key, in units of 1 / kVoteUnits. The weights
+// are squared so that a head that looks at few keys outweighs many heads that look a little at all keys. The sums are integers, so they do
+// not depend on the order of rows, layers and tasks.
 struct RowVotes {
   std::uint32_t row = 0;  // index in the step
   std::span<std::uint64_t> of_keys;  // sums [position + 1] or more; rows of one sequence may share them
@@ -171,7 +171,7 @@ struct AttentionShape {
   std::uint32_t ahead = 0;    // number of later keys that a row sees, up to RowTable::end; kAllAhead: all of them
   float scale = 1.0f;
   float softcap = 0.0f;           // scores s become softcap * tanh(s / softcap); 0: no softcap
-  const Vector* sinks = nullptr;  // [n_heads], a logit without a value that joins each head's softmax; nullptr: none
+  const Vector* sinks = nullptr;  // [n_heads], sink logits, which join each head's softmax without a value; nullptr: none
   bool counts_votes = false;      // adds to StepTables::votes
 
   bool operator==(const AttentionShape&) const noexcept = default;
@@ -232,7 +232,7 @@ struct KvMove {
 // The largest sizes that the workspace must have room for.
 struct WorkspaceShape {
   std::uint32_t rows = 0;         // rows of a step
-  std::uint32_t output_rows = 0;  // rows of logits at once
+  std::uint32_t output_rows = 0;  // largest number of rows whose logits are computed at once
   std::uint64_t columns[kActs] = {};
   std::uint32_t ropes = 0;          // rope tables of a step
   std::uint32_t rope_dims = 0;      // elements of a head that rotate, summed over all tables
@@ -250,13 +250,13 @@ struct WorkspaceShape {
 
 struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
-  Token token = 0;                   // in a row with an embedding: the token that gather() takes, 0 if there is none
+  Token token = 0;                   // only in a row with an embedding: the token that gather() takes; 0 if there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
-  // Sequences [also, also + n_also) get the row's key and value too, at the same position. They are branches of the row's sequence, with
-  // copies of the page. If a branch shares the page itself, the same bits are written to it again.
+  // Sequences [also, also + n_also) get the row's key and value too, at the same position. These sequences are branches
+  // of the row's sequence, with copies of the page. If a branch shares the page itself, the same bits are written to it again.
   std::uint32_t also = 0, n_also = 0;
   std::uint64_t position = 0;
-  std::uint64_t end = 0;      // end of the row's text: no row of the sequence at or behind this position is in the step
+  std::uint64_t end = 0;      // end of the row's text: no row of the sequence at or after this position is in the step
   std::uint32_t segment = 0;  // the row of the table that add_segments() adds
   std::uint32_t first_adapter = 0, n_adapters = 0;  // the row's adapters, a range of StepTables::adapters
 };
@@ -272,10 +272,10 @@ struct StepTables {
   std::span<const RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RopeTable> ropes;  // operations name a table by its index
-  std::span<const RowVotes> votes = {};  // in use until keep_rows(), which ends the voting; at most WorkspaceShape::voters
+  std::span<const RowVotes> votes = {};  // used until keep_rows(), which ends the voting; at most WorkspaceShape::voters
   std::span<const std::uint32_t> wanted = {};    // rows that keep_rows() keeps, ascending
-  // The lists of rows that select_rows() takes: ascending indices of the rows that keep_rows() has kept. Without keep_rows() every row is
-  // wanted, so a list has indices into `wanted` in any case.
+  // Lists of rows for select_rows(). A list has ascending indices into `wanted`, which are the rows' numbers after keep_rows(). (Without
+  // keep_rows() every row is wanted.)
   std::span<const std::span<const std::uint32_t>> selections = {};
   // Every attention that the step computes. `counts_votes` has no meaning here.
   std::span<const AttentionShape> attentions = {};
@@ -303,7 +303,7 @@ struct HeadShape {
   bool norms_behind_rope = false;  // q and k are rotated first, then normed
   float eps = 0.0f;
   std::uint32_t rope = kNoRope;    // index into StepTables::ropes
-  bool queries_alone = false;      // the pages already have the keys and values, which are another layer's
+  bool queries_alone = false;      // the pages have the keys and values already: another layer's, which this layer shares
 };
 
 class Backend {
@@ -311,18 +311,19 @@ class Backend {
   virtual ~Backend() = default;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   [[nodiscard]] virtual std::vector<Explanation> explain() const = 0;
-  // Returns whether a row's results have the same bits whichever other rows are computed in the same step.
+  // Returns whether the bits of a row's results are independent of the other rows in the step.
   [[nodiscard]] virtual bool invariant() const noexcept { return true; }
   // Returns whether weights, workspace and KV pages are in a device's memory, not the host's.
   [[nodiscard]] virtual bool on_device() const noexcept { return false; }
-  // Returns the memory for KV pages; nullptr: the host's. Shared, because a copy of a session's cache may outlive the backend.
+  // Returns the memory for KV pages; nullptr: the host's. The pointer is shared, because a copy of a session's cache may outlive the
+  // backend.
   [[nodiscard]] virtual std::shared_ptr<Memory> kv_memory() const noexcept { return nullptr; }
 
-  // Returns whether the backend has the capability. Loading refuses models that need one which the backend does not have.
+  // Returns whether the backend has the capability. Loading refuses a model that needs a capability which the backend lacks.
   [[nodiscard]] virtual bool computes(Capability capability) const noexcept {
     return capability != Capability::rounded_inputs;
   }
-  // Returns whether the backend computes the activation. Loading refuses models with another one.
+  // Returns whether the backend computes the activation function. Loading refuses a model that needs another one.
   [[nodiscard]] virtual bool activates(ActivationKind) const noexcept { return true; }
 
   // Returns whether the backend can hold matrices of a weight format; loading asks first.
@@ -342,13 +343,13 @@ class Backend {
   virtual Result<const Matrix*> add_matrix(const MatrixShape& shape, const RowReader& read) = 0;
   virtual Result<const Vector*> add_vector(std::span<const float> values) = 0;
   // Gives a matrix factors for its products: each product with matrix i of `weight` is multiplied by factors[i], before bias and residual.
-  // This holds for linear(), experts() and the operations made of them. Call it right after add_matrix(). Takes
-  // vector_bytes(factors.size()). Needs computes(Capability::weight_scales).
+  // The factors apply in linear(), in experts() and in the operations made of them. Call it right after add_matrix(). Uses
+  // vector_bytes(factors.size()) of the reserved memory. Needs computes(Capability::weight_scales).
   virtual Status scale_products(const Matrix& weight, std::span<const float> factors);
-  // Rounds the inputs of the matrix's products: in linear(), experts() and the operations made of them, not in head_linear(). Rows stay as
-  // they are for other matrices. Call it for the matrix that was added last. Needs computes(Capability::rounded_inputs).
+  // Rounds the inputs of the matrix's products: in linear(), experts() and the operations made of them, not in head_linear(). Products of
+  // other matrices get the rows unrounded. Call it for the matrix that was added last. Needs computes(Capability::rounded_inputs).
   virtual Status round_inputs(const Matrix& weight, const InputRounding& how);
-  virtual void finish_loading() noexcept = 0;  // gives the staging memory back
+  virtual void finish_loading() noexcept = 0;  // frees the staging memory
 
   // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Exception: tokens that
   // KvMove::first keeps in place. Values keep their bits. Keys are rotated back by from - to positions; in layers without rope they
@@ -359,7 +360,7 @@ class Backend {
   virtual Status begin(const StepTables& tables) = 0;
   virtual Status end() = 0;
 
-  // x = the embedding of each row's token * scale. Exception: a row with an embedding of its own takes it as it is.
+  // x = the embedding of each row's token * scale. Exception: if a row has an embedding of its own, x gets it unscaled.
   virtual Status embed(const Matrix& table, float scale, Act x) = 0;
   // x += table[position]. `scratch` is as wide as x.
   virtual Status add_positions(const Matrix& table, Act scratch, Act x) = 0;
@@ -373,13 +374,14 @@ class Backend {
   // and norm: backend/joining_backend.hpp. The same holds for head_linear() and for the products of experts().
   virtual Status linear(const Matrix& weight, Act in, Act out) = 0;
   virtual Status add_bias(const Vector& bias, Act x) = 0;
-  // Returns the rows of x, so that the caller can change them, and sets the number of their columns to `columns`, as if an operation had
-  // written x. The caller moves the values to their new places. HostRows::columns is the number before; `columns` 0: it stays.
-  // Error: unsupported, the activations are not in the host's memory.
+  // Returns the rows of x for the caller to change, and sets the number of x's columns to `columns`, as if an operation had written x; 0
+  // keeps the number. HostRows::columns is the number before the call. The caller moves the values to their new places. Error: unsupported,
+  // the activations are not in the host's memory.
   virtual Result<HostRows> host_rows(Act x, std::size_t columns);
-  // Replaces the tokens of the step's rows, for operations that look up tables. Called before keep_rows(). Default: an error, as host_rows().
+  // Replaces the tokens of the step's rows, for operations that look up tables. Called before keep_rows(). Default: the error of
+  // host_rows().
   virtual Status set_tokens(std::span<const Token> tokens);
-  // Gives every rank the rows of x that rank `from` has. Default: nothing, there is one rank.
+  // Gives every rank the rows of x that rank `from` has. Default: does nothing, because there is one rank.
   virtual Status share(std::uint32_t from, Act x);
   // x += y.
   virtual Status add(Act y, Act x) = 0;
@@ -387,8 +389,8 @@ class Backend {
   virtual Status rope(std::uint32_t table, std::uint32_t n_heads, Act x) = 0;
   // Writes the rows' keys and values to the KV pages of their positions, in the cache's type.
   virtual Status append_kv(std::uint32_t layer, Act k, Act v) = 0;
-  // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages. If the shape has a softcap, the
-  // scores are capped; if the shape has sink logits, they take part in the softmax. Counting votes changes no bit of `out`.
+  // out = softmax(scale q k) v over the visible keys of each row's sequence, read back from the pages. Scores are capped if the shape has a
+  // softcap. Sink logits, if the shape has any, take part in the softmax. Counting votes changes no bit of `out`.
   virtual Status attention(const AttentionShape& shape, Act q, Act out) = 0;
   // x = act(x).
   virtual Status activate(ActivationKind kind, Act x) = 0;
@@ -396,7 +398,7 @@ class Backend {
   virtual Status activate_gated(ActivationKind kind, Act gate, Act up) = 0;
   // out row i = in row list[i], where `list` is StepTables::selections[selection]. Later operations of the step work on these rows.
   virtual Status select_rows(std::size_t selection, Act in, Act out) = 0;
-  // Drops all rows of the step but the wanted ones: row wanted[i] becomes row i, in `acts` and in all tables of the step (tokens,
+  // Drops all rows of the step except the wanted ones: row wanted[i] becomes row i, in `acts` and in all tables of the step (tokens,
   // sequences, positions, rotations). Other activations have no value afterwards. At most once a step, and only before select_rows().
   virtual Status keep_rows(std::span<const Act> acts) = 0;
   // Copies row `row` of an activation to the host.
@@ -408,12 +410,11 @@ class Backend {
   // x *= 1 + rate * ln(1 + floor(position / length)), each row by its position.
   virtual Status scale_by_position(double rate, std::uint64_t length, Act x);
 
-  // out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in), or without gates of
-  // weight_e * down_e act(up_e in); each product with its bias, if there are biases. An expert's weights are read once for all rows
-  // that take the expert. `router` is scratch.
+  // out = the sum over each row's experts e, in their order, of weight_e * down_e (act(gate_e in) * up_e in). Without gates: of weight_e *
+  // down_e act(up_e in). Biases, if there are any, are added to each product. An expert's weights are read once for all rows that take the
+  // expert. `router` is scratch.
   virtual Status experts(const Experts& of, Act in, Act router, Act out);
-  // out = scale * the table's row for each row's token. Rows with an embedding of their own take a row of the table too: that of
-  // RowTable::token.
+  // out = scale * the table's row for each row's token. For a row with an embedding of its own the token is RowTable::token.
   virtual Status gather(const Matrix& table, float scale, Act out);
   // out = columns [first, first + count) of in.
   virtual Status take_columns(Act in, std::uint64_t first, std::uint64_t count, Act out);
@@ -423,7 +424,7 @@ class Backend {
   // x += table[segment]. `scratch` is as wide as x.
   virtual Status add_segments(const Matrix& table, Act scratch, Act x);
 
-  // Stores the rows of x as keys of a layer, cut into heads, and replaces each row by the one before it in its sequence. (Draft heads store
+  // Stores the rows of x as keys of a layer, cut into heads, and replaces each row by the row before it in its sequence. (Draft heads store
   // hidden states in this way.) First writes each row of x to the key of its position. Then sets the row to the key of the position before,
   // which this step or an earlier step has written; to 0 at position 0.
   virtual Status shift_rows(std::uint32_t layer, Act x);
@@ -434,8 +435,8 @@ class Backend {
   // [turned_k, latent] to the KV pages. Writes [turned_q, latent_q] of each head to q.
   virtual Status latent_append(const LatentShape& shape, Act turned_q, Act latent_q, Act turned_k, Act latent, Act q);
 
-  // Recurrent mixers. Rows of a sequence follow each other in a step, positions ascending. The rows before a row act on it through the
-  // layer's state alone (KvView::state_before, state_after; backend/recurrent_state.hpp). Below, a (x) b is the outer product.
+  // Recurrent mixers. Rows of a sequence follow each other in a step, positions ascending. Earlier rows affect a row only through the
+  // layer's state (KvView::state_before, state_after; backend/recurrent_state.hpp). Below, a (x) b is the outer product.
   // x = the convolution of x.
   virtual Status convolve(const Convolution& how, Act x);
   // Computes the gated delta rule (Yang et al. 2024). A row of `qkv` has q and k of each group [groups, keys] and v of each head
@@ -457,12 +458,11 @@ class Backend {
   [[nodiscard]] virtual std::uint64_t low_rank_bytes(const LowRankShape&) const noexcept { return 0; }
   // Keeps a change in the form that the kernels read. May be called while a step is computed.
   virtual Result<std::shared_ptr<const LowRank>> hold_low_rank(const LowRankShape& shape, const LowRankValues& values) const;
-  // Makes the changes of the terms in order. For each row of a term, adds the change to the row of the term's `out`, which has the product
-  // W x, where x is the row of `in`. `in` and `out` have all matrices of the weight, one after another. A term names its rows by a list of
-  // StepTables::changes.
+  // Adds the changes of the terms, in order. The rows of a term's `out` have the products W x of the rows x of `in`. In `in` and in `out`,
+  // a row has the vectors of all matrices of the weight, one after another. A term names its rows by a list of StepTables::changes.
   virtual Status add_low_rank(std::span<const LowRankTerm> terms, Act in);
-  // Makes the changes of tables: each row of a term's `out` is the row of the table for the row's token. Rows with an embedding of their own
-  // do not change. (Gemma: `out` is scaled already, and so is the change, by `factor`.)
+  // Makes the changes of tables: each row of a term's `out` is the row of the table for the row's token. Rows with an embedding of their
+  // own do not change. `factor` scales the change, as `out` is scaled already (Gemma).
   virtual Status add_low_rank_of_tokens(std::span<const LowRankTerm> terms, float factor);
   // Changes `product` [outputs], which is matrix `index` of the weight times `in` [inputs].
   virtual void change_product(const LowRank& change, float scale, std::uint32_t index, std::span<const float> in,
@@ -490,10 +490,10 @@ class Backend {
   // --- Drawing tokens on the device that has the logits.
   // Returns whether sample() is implemented.
   [[nodiscard]] virtual bool samples() const noexcept { return false; }
-  // Makes draws [first, first + out.size()) of StepTables::draws, each from its row of `logits`; may wait for the
-  // device. A token is that of Sampler::sample() with the same steps and uniform number. Exception: if the uniform
-  // number or p is within 1e-6 of a border between two tokens, rounding may choose the other token. At most
-  // WorkspaceShape::output_rows rows. Errors: numeric, a logit is NaN or all are -inf (core/logit_errors.hpp).
+  // Makes draws [first, first + out.size()) of StepTables::draws, each from its row of `logits`; may wait for the device. Sampler::sample()
+  // draws the same tokens with the same steps and uniform numbers. Exception: if the uniform number or p is within 1e-6 of a border between
+  // two tokens, rounding may choose the other token. At most WorkspaceShape::output_rows rows. Errors: numeric, a logit is NaN or all are
+  // -inf (core/logit_errors.hpp).
   virtual Status sample(Act logits, std::size_t first, std::span<Token> out);
 };
 

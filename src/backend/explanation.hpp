@@ -16,10 +16,11 @@ struct Explanation {
   // The type of the weights or of the KV cache. DType::automatic stands for all KV types of the engine; nullopt: the
   // line has no type.
   std::optional<DType> dtype = {};
-  std::string fallback = {};  // why a slower kernel was taken than the machine could run; empty: the best one was taken
+  std::string fallback = {};  // why a slower kernel was chosen than the best one that the machine runs; empty: the best one was chosen
 };
 
-// Returns the operation and its detail, for readers. Decisions are made by `operation`, not by this text.
+// Returns the operation and its detail, for readers. Code that decides by the operation must read `operation`, not this
+// text.
 [[nodiscard]] inline std::string text_of(const Explanation& line) {
   return std::string(to_string(line.operation)) + line.detail;
 }

@@ -33,8 +33,8 @@ bool JoiningBackend::joins_any(std::span<const LinearPart> parts) const noexcept
   return std::ranges::any_of(parts, [&](const LinearPart& part) { return joins(*part.weight); });
 }
 
-// Fused operations. If nothing joins the product, the inner backend computes the fused operation. Otherwise Backend's default does, which
-// calls linear() above.
+// Fused operations. If nothing joins the product, the inner backend computes the fused operation. Otherwise Backend's default computes it,
+// by linear() above.
 Status JoiningBackend::linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) {
   return joins(weight) ? Backend::linear_bias(weight, bias, in, out) : inner().linear_bias(weight, bias, in, out);
 }
@@ -44,7 +44,7 @@ Status JoiningBackend::linear_residual(const Matrix& weight, const Vector* bias,
                        : inner().linear_residual(weight, bias, in, scratch, x);
 }
 
-// The products are still computed together; biases follow what joins.
+// The products are still computed together. The biases are added after the joined terms.
 Status JoiningBackend::linear_group(std::span<const LinearPart> parts, Act in) {
   if (!joins_any(parts)) return inner().linear_group(parts, in);
   products_.assign(parts.begin(), parts.end());

@@ -1,7 +1,7 @@
 // A backend around another one (the inner backend). A derived class can add a term to each product, before bias, residual and norm: an
-// adapter's product, or the outputs of other ranks. (ObservingBackend adds nothing: it only looks at the inputs.) If nothing joins a
-// product, the inner backend computes it as it is, fused operations included. If something joins it, the product is computed outside of its
-// fused operation, with the same bits.
+// adapter's product, or the outputs of other ranks. (ObservingBackend adds nothing: it only looks at the inputs.) If no term joins a
+// product, the inner backend computes the product unchanged, fused operations included. If a term joins, the product is computed outside of
+// its fused operation, with the same bits.
 #pragma once
 
 #include "backend/forwarding_backend.hpp"
@@ -30,11 +30,11 @@ class JoiningBackend : public ForwardingBackend, private ExpertProducts {
   Status rope_append(const HeadShape& shape, Act q, Act k, Act v) final { return inner().rope_append(shape, q, k, v); }
 
  protected:
-  // Returns whether something joins the products of `weight`. The answer must not change during a step.
+  // Returns whether a term joins the products of `weight`. The answer must not change during a step.
   [[nodiscard]] virtual bool joins(const Matrix& weight) const noexcept = 0;
   // Adds a term to `out`, which is W in, for all rows of the step. Must not change `in`.
   virtual Status join(const Matrix& weight, Act in, Act out) = 0;
-  // Does so for several products of the same input. Default: join() for each that something joins.
+  // Adds terms to several products of the same input. Default: calls join() for each part whose weight joins().
   virtual Status join_group(std::span<const LinearPart> parts, Act in);
   // Adds a term to the product of one row and one of its experts. Called if joins(weight).
   virtual void join_expert(const Matrix& weight, std::uint32_t expert, std::uint32_t row, std::span<const float> in,

@@ -18,10 +18,10 @@ inline constexpr std::uint32_t kMaxLowRank = 4096;
 struct LowRankShape {
   std::uint64_t outputs = 0, inputs = 0;
   std::uint32_t rank = 0;
-  DType dtype = DType::f32;               // of A and B: F32, F16 or BF16
+  DType dtype = DType::f32;               // type of A and B: F32, F16 or BF16
   std::uint64_t count = 1;                // matrices of the weight: heads of head_linear(), or experts
   std::uint64_t a_count = 1, b_count = 1;  // matrices in A and in B: `count`, or 1 if all matrices of the weight share it
-  float scale = 1.0f;  // factor of B A, beside the scale with which a step uses the change
+  float scale = 1.0f;  // factor of B A, in addition to the scale with which a step uses the change
   bool has_lengths = false;
   // true: the change of a table. `inputs` is its number of rows; row i becomes row + scale * B (column i of A).
   bool is_table = false;
@@ -31,8 +31,8 @@ struct LowRankShape {
 struct LowRankValues {
   std::span<const std::byte> a;  // [a_count, rank, inputs]; in tables [inputs, rank]
   std::span<const std::byte> b;  // [b_count, outputs, rank]
-  // With lengths, for each output of each matrix: the wanted length, and the dot products of the rows of W and B A. From these the length
-  // of a row of W + scale * B A can be computed for any scale.
+  // For a change with lengths: one entry for each output of each matrix. It has the wanted length, and the dot products of the rows of W
+  // and B A. From these the length of the row of W + scale * B A can be computed for any scale.
   struct Length {
     double wanted = 0.0;
     double base = 0.0, mixed = 0.0, change = 0.0;  // W W, W BA, BA BA
@@ -40,7 +40,7 @@ struct LowRankValues {
   std::span<const Length> lengths;  // [count * outputs]
 };
 
-// A change that a backend holds in the form that its kernels read. It may outlive the backend.
+// A change that a backend holds in the form that its kernels read. A LowRank may outlive the backend.
 class LowRank {
  public:
   virtual ~LowRank() = default;
@@ -56,7 +56,7 @@ class LowRank {
 // Rows of a step that an adapter changes, together.
 struct ChangedRows {
   std::span<const std::uint32_t> rows;  // ascending indices of the rows that are present: all rows, the kept ones, or those of a selection
-  std::uint64_t numbers = 0;            // the most numbers of A x that a change of the adapter has for a row
+  std::uint64_t numbers = 0;            // largest number of values that A x has for a row, over the changes of the adapter
 };
 
 // A change that some rows of a step make to the product that is in `out`.

@@ -1,5 +1,5 @@
-// A backend that shows the inputs of matrices to an observer, for importance matrices, for example. JoiningBackend calls join() behind each
-// product of a matrix; this one shows the input there and adds nothing, so the bits stay the same. An engine without an observer has no
+// A backend that shows the inputs of matrices to an observer, for importance matrices, for example. JoiningBackend calls join() after each
+// product of a matrix. Here join() shows the input and adds nothing, so the bits stay the same. An engine without an observer has no
 // ObservingBackend, so observing costs it nothing.
 #pragma once
 

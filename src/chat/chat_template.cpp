@@ -36,18 +36,18 @@ std::vector<RenderedSpan> to_spans(const jinja::Text& text) {
 
 }  // namespace
 
-// The form in which a template must be given a message with calls. It is found out by rendering test messages.
+// The form of messages with calls that a template accepts. Found out by rendering test messages.
 struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
   std::once_flag tried;
-  bool empty_is_null = false, null_is_empty = false;  // content "" must be given as null; content null must be given as ""
+  bool empty_is_null = false, null_is_empty = false;  // content "" must be replaced by null; content null must be replaced by ""
   bool arguments_are_text = false;
   bool refuses_both = false;  // a message must not have both content and reasoning
 };
 
 namespace {
 
-// Returns the name under which the template reads a message's reasoning, if that is not reasoning_content. Returns an empty text if the
-// name is reasoning_content, or if the template reads no reasoning.
+// Returns the key under which the template reads a message's reasoning. Returns an empty text if that key is reasoning_content, or if the
+// template reads no reasoning.
 std::string_view reasoning_key(std::string_view source) {
   if (source.find("reasoning_content") != source.npos) return {};
   for (const std::string_view key : {"thinking", "thought", "reasoning"}) {
@@ -62,9 +62,9 @@ std::string_view reasoning_key(std::string_view source) {
   return {};
 }
 
-// Copies each message's reasoning to the template's own key. Such templates expect content to be a text, so null becomes "". `joins` says
-// that the template refuses content beside reasoning and calls, because it prints both in the same place. Then the content is appended to
-// the reasoning.
+// Copies each message's reasoning to the template's own key. Templates with their own key expect content to be a text, so null becomes "".
+// `joins`: the template refuses a message with content, reasoning and calls, because it prints content and reasoning in the same place.
+// Then the content is appended to the reasoning.
 void name_reasoning(Json& variables, std::string_view key, bool joins) {
   Json* messages = nullptr;
   for (auto& [name, value] : *variables.members()) {
@@ -153,7 +153,8 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
 const ChatTemplate::Calls& ChatTemplate::calls() const {
   Calls& calls = *state_->calls;
   std::call_once(calls.tried, [&] {
-    // Returns whether the template prints a call that is given like this. Tries a conversation with the tool's answer, and one without.
+    // Returns whether the template prints a call that is passed in this form. Tries a conversation with the tool's answer, and a
+    // conversation without the answer.
     const auto writes = [&](const Json& content, bool as_text, std::string_view reasoning = {}) {
       constexpr const char* kWord = "tessera-probe";
       Json arguments = Json::object();

@@ -35,7 +35,7 @@ class ControlNames {
     for (std::size_t i = 0; i < sorted_.size(); ++i) first_[byte(sorted_[i], 0)].second = i + 1;
   }
 
-  // Calls fn(match) for each of these texts that begins at offset `begin`, the shortest first.
+  // Calls fn(match) for each of the texts that begins at offset `begin`, the shortest text first.
   template <class Fn>
   void for_each_at(std::string_view text, std::size_t begin, Fn&& fn) const {
     const auto [from, to] = first_[static_cast<unsigned char>(text[begin])];

@@ -11,7 +11,7 @@ namespace {
 
 Error bad_message(std::string_view what) { return make_error(ErrorCode::invalid_argument, "{}", what); }
 
-// Reads content as a list of parts: [{"type": "text", "text": ...}, ...]. nullopt: ContentPart cannot hold something in it.
+// Reads content as a list of parts: [{"type": "text", "text": ...}, ...]. nullopt: an element has data that ContentPart cannot hold.
 std::optional<std::vector<ContentPart>> content_parts(const Json::Array& elements) {
   std::vector<ContentPart> parts;
   for (const Json& element : elements) {
@@ -62,8 +62,8 @@ Status open_arguments(std::vector<ToolCall>& calls) {
   return {};
 }
 
-// Reads a list of calls: [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]. nullopt: ToolCall cannot
-// hold something in it.
+// Reads a list of calls: [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]. nullopt: an element has data
+// that ToolCall cannot hold.
 std::optional<std::vector<ToolCall>> calls_from(const Json::Array& elements) {
   std::vector<ToolCall> calls;
   for (const Json& element : elements) {

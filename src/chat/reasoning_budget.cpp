@@ -25,7 +25,7 @@ struct [[gnu::visibility("hidden")]] ReasoningBudget::Rules {
 
 namespace {
 
-constexpr std::size_t kPatience = 4;  // how many tokens beyond the budget the stage waits for, if a character is not complete
+constexpr std::size_t kPatience = 4;  // number of tokens beyond the budget that the stage waits for, if a character is not complete
 
 struct Found {
   std::size_t at = std::string::npos, size = 0;

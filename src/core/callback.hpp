@@ -1,6 +1,6 @@
 // Errors for exceptions that a callback of the host (the program that uses the library) throws. Code that cannot return an error runs a
-// callback by call_host(), which turns its exception into CallbackFailed, with the callback's name. The next guard() up the stack returns
-// that as an error. So the error names the callback and does not look like a defect of the library.
+// callback by call_host(), which turns the callback's exception into CallbackFailed, with the callback's name. The next guard() up the
+// stack returns CallbackFailed as an error. So the error names the callback and does not look like a defect of the library.
 #pragma once
 
 #include <exception>

@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-// Returns the error with which a function fails that is called on an empty handle of class `name`, or gets one as an argument.
+// Returns the error of a call on an empty handle of class `name`, or with such a handle as an argument.
 inline Error empty_handle(const char* name) noexcept {
   return make_error(ErrorCode::invalid_state,
                     "this {} is empty: it was default-constructed or moved from, or it is the value of a failed Result; test the "
@@ -23,7 +23,7 @@ inline Error no_tokenizer_error() noexcept {
   return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none, or it was left out; give token ids");
 }
 
-// Returns a reference to a T{}. Functions that return a reference return this one if their handle is empty. The T{} is made at the first
+// Returns a reference to a T{}. Functions that return a reference return this object if their handle is empty. The T{} is made at the first
 // use, on any thread, and never destroyed.
 template <class T>
 const T& empty_value() noexcept {

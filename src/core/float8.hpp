@@ -11,14 +11,14 @@ namespace tessera {
 
 inline constexpr float kLargestE4M3 = 448.0f;
 
-// Returns 1/256 of the value as the bits of an F16. Sign and value bits keep their order: the fraction gets seven zeros behind its three
+// Returns 1/256 of the value as the bits of an F16. Sign and value bits keep their order: the fraction gets seven zeros after its three
 // bits, and the factor 1/256 comes from the other exponent bias (15 instead of 7).
 [[nodiscard]] constexpr std::uint16_t e4m3_as_f16(std::uint8_t value) noexcept {
   return static_cast<std::uint16_t>((value & 0x80u) << 8 | (value & 0x7fu) << 7);
 }
 [[nodiscard]] constexpr float e4m3_to_f32(std::uint8_t value) noexcept { return f16_to_f32(e4m3_as_f16(value)) * 256.0f; }
 
-// Precondition: the value is not NaN.
+// Returns the nearest FP8 number. Precondition: the value is not NaN.
 [[nodiscard]] constexpr std::uint8_t f32_to_e4m3(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffu;

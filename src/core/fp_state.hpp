@@ -1,6 +1,6 @@
-// Sets the default floating-point state, and restores the host's in the destructor. The host's state may differ: a fast-math
-// start-up file may have set flush-to-zero, another library the rounding mode. Results must not depend on that, so every task sets
-// the default state.
+// Sets the default floating-point state. The destructor restores the host's state. The host's state may differ: a fast-math start-up file
+// may have set flush-to-zero, or another library the rounding mode. Results must not depend on the host's state, so every task sets the
+// default state.
 #pragma once
 
 #include <cstdint>

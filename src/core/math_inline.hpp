@@ -1,8 +1,8 @@
-// The f32 functions of core/math.hpp for loops in kernels. They have no branches and calls, so that compilers vectorise loops over them at
-// -O3, and vectors of every instruction set give the same bits as scalar code. V is float, or a vector type with float's operators and with
-// overloads of the functions below (cpu/kernels/simd/wide.hpp). Include this only in files compiled with -ffp-contract=off (all of ours).
-// The functions are static and without std::bit_cast, so that objects built for different instruction sets share no symbol, and constexpr,
-// so that CUDA kernels can call them.
+// The f32 functions of core/math.hpp for loops in kernels. The functions have no branches and calls, so that compilers vectorise loops over
+// them at -O3, and vectors of every instruction set give the same bits as scalar code. V is float, or a vector type with float's operators
+// and with overloads of the functions below (cpu/kernels/simd/wide.hpp). Include this only in files compiled with -ffp-contract=off (all of
+// ours). The functions are static and without std::bit_cast, so that objects built for different instruction sets share no symbol, and
+// constexpr, so that CUDA kernels can call them.
 #pragma once
 
 #include <cstdint>

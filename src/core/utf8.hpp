@@ -12,7 +12,7 @@ enum class Utf8Kind : std::uint8_t { valid, invalid, incomplete };
 
 struct Utf8Step {
   std::size_t size;  // bytes of the character, or of the longest beginning of a malformed one; at least 1
-  Utf8Kind kind;     // incomplete: well-formed up to the text's end
+  Utf8Kind kind;     // incomplete: well-formed, but the text ends within the character
 };
 
 // Returns the kind and the size of the sequence at the start of `text`, which must not be empty.
@@ -33,7 +33,7 @@ struct Utf8Step {
   return {size, Utf8Kind::valid};
 }
 
-// The longest beginning of a text whose bytes are all in valid sequences, or all in malformed ones.
+// The longest beginning of a text in which all bytes belong to valid sequences, or all to malformed ones.
 struct Utf8Run {
   std::size_t size;
   bool valid;

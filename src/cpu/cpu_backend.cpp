@@ -50,7 +50,7 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) {
   std::array<float, kMaxHeadDim> table;  // an allocation must not fail here: the session is marked as edited already
   for (std::size_t layer = 0; layer < kv.layout->layers.size(); ++layer) {
-    if (!kv.layout->is_first_at_its_place(layer)) continue;  // it shares the keys of a layer that has been moved
+    if (!kv.layout->is_first_at_its_place(layer)) continue;  // the layer shares the keys of a layer that has been moved
     const backend::RopeTable& rope = ropes[layer];
     const std::span<float> turn = std::span(table).first(2 * rope.frequencies.size());
     backend::turn_back(rope, move.from - move.to, turn);
@@ -280,7 +280,7 @@ Status CpuBackend::select_rows(std::size_t selection, Act in, Act out) {
 }
 
 Status CpuBackend::read(Act x, std::uint32_t row, std::span<float> out) {
-  if (out.empty()) return {};  // of a rank that hands nothing out
+  if (out.empty()) return {};  // a rank that hands out no results has no `out`
   const Activation& at = act(x);
   std::memcpy(out.data(), at.data + row * at.columns, std::min(out.size(), at.columns) * sizeof(float));
   return {};

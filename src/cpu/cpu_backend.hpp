@@ -31,8 +31,8 @@ class CpuBackend final : public backend::Backend {
   using MatrixShape = backend::MatrixShape;
   using Vector = backend::Vector;
 
-  // `executor` and `memory` must outlive the backend; `set` must not be automatic, and the machine must run it.
-  // `refused`: the reason why a better set of the CPU was not taken; empty if there is none.
+  // `executor` and `memory` must outlive the backend. `set` must not be automatic, and the machine must run it. `refused`: the reason why a
+  // better set of the CPU was not taken; empty if there is none.
   CpuBackend(Executor& executor, Memory& memory, InstructionSet set, Numerics numerics, std::string refused = {});
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
@@ -165,8 +165,8 @@ class CpuBackend final : public backend::Backend {
   // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
-  // Computes the products of all parts. The parts have the same input, but may need it in different kinds; prepare(kind) returns the input
-  // in a kind.
+  // Computes the products of all parts. The parts have the same input, but may need the input in different kinds. prepare(kind) returns the
+  // input in a kind.
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
   // Computes the product of an activated input. If `residual` is an activation (not Act::count), adds the product to it.
@@ -210,8 +210,8 @@ class CpuBackend final : public backend::Backend {
   void add_up_slots(std::size_t width, std::size_t n_used, Act out) noexcept;
   template <class InputOf>
   void join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept;
-  // Recurrent layers: finds the states of the step's rows (StateRows::find()); recur() computes the recurrence of all heads along each
-  // sequence.
+  // Recurrent layers. find_states() finds the states of the step's rows (StateRows::find()). recur() computes the recurrence of all heads
+  // along each sequence.
   void find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
     state_rows_.find(std::span(rows_).first(n_rows_), sequences_, layer, offset);
   }
@@ -233,7 +233,7 @@ class CpuBackend final : public backend::Backend {
     };
     std::vector<Down> downs;
     std::vector<Up> ups;
-    std::vector<float> t;             // of all terms, each [matrix][row][rank]
+    std::vector<float> t;             // t of all terms, each [matrix][row][rank]
     std::vector<std::size_t> t_at;    // [term]: its first number
     void place(std::span<const backend::LowRankTerm> terms, std::span<const backend::ChangedRows> changes);
   };
@@ -249,7 +249,7 @@ class CpuBackend final : public backend::Backend {
   WeightStore weights_;
 
   Buffer workspace_;
-  Workspace space_;  // where its buffers are
+  Workspace space_;  // places of the buffers in the workspace
   std::size_t max_rows_ = 0;
   Activation acts_[backend::kActs];
   Act prepared_act_ = Act::count;  // the activation whose rows are prepared, if prepared_kind_ is set
@@ -267,7 +267,7 @@ class CpuBackend final : public backend::Backend {
   AttentionPlan attention_plan_;
   std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
   std::vector<Turns> turns_;  // [StepTables::ropes]
-  StateRows state_rows_;      // of the recurrent layer that is being computed
+  StateRows state_rows_;      // states of the recurrent layer that is being computed
 };
 
 }  // namespace tessera::cpu

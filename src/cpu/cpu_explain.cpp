@@ -32,7 +32,7 @@ constexpr std::string_view to_string(Family family) noexcept {
   return "?";
 }
 
-// Returns a text with the names of the kernels, and for each the number of rows from which on it is used.
+// Returns a text with the names of the kernels, and for each kernel the number of rows from which it is used.
 std::string kernel_text(std::vector<std::pair<std::size_t, std::string_view>> kernels) {
   std::string text;
   for (const auto& [from, name] : kernels) {

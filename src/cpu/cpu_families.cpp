@@ -30,9 +30,10 @@ Family CpuBackend::unrounded_family_of(PackedForm form, std::size_t rows) const 
   return has(family) ? family : Family::reference;
 }
 
-// Rounding to 8 bits hides errors that are smaller than half a step, and makes a whole step of the others. So nothing is rounded once more
-// between a model's rounding and the next: rows enter int8 if their numbers are integers under a scale that whole blocks share, and are
-// multiplied in f32 otherwise. Weights in few bits have no f32 kernels but the portable ones.
+// Returns the family of a matrix's products. If the model rounds the matrix's inputs to 8 bits (InputRounding), nothing else is rounded
+// between one rounding of the model and the next. The reason: the next rounding hides an error that is smaller than half a step, but turns
+// a larger error into a whole step. So rows are multiplied in int8 if their rounded numbers are integers under a scale that whole blocks
+// share, and otherwise in f32. For weights in few bits, only the portable kernels compute in f32.
 Family CpuBackend::family_of(const Matrix& weight, std::size_t rows) const noexcept {
   if (weight.rounding.to == RoundedInputs::none || numerics_ == Numerics::reference) return unrounded_family_of(weight.form, rows);
   const auto has = [&](Family family) { return kernels_.product(family, weight.form).few.run != nullptr; };
@@ -46,7 +47,7 @@ Family CpuBackend::attention_family_of(KvType type) const noexcept {
   const auto has = [&](Family family) { return kernels_.attend(family, type).run != nullptr; };
   const Family bf16 = has(Family::bf16_pairs) && !as_tiles() ? Family::bf16_pairs : Family::bf16;
   if (type != KvType::f16) return bf16;
-  // Rounding F16 keys to bf16 adds an error: a tenth of that of 8-bit products, but far more than that of f32 or bf16x3 products.
+  // Rounding F16 keys to bf16 adds an error: a tenth of the error of 8-bit products, but far more than the error of f32 or bf16x3 products.
   if (numerics_ == Numerics::fastest && weights_.all_quantised() && has(bf16)) return bf16;
   return as_tiles() ? Family::bf16x3 : Family::f32;
 }

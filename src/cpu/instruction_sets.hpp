@@ -33,12 +33,12 @@ struct ClaimedSet {
   std::string refused;
 };
 
-// Does what choose_set() does. For amx it also asks the system for tile registers (Linux, Documentation/arch/x86/xstate.rst). They are
-// given to the whole process: the signal frames of all present and later threads grow by 8 KB. If the system refuses and `wanted` is
-// automatic, the next best set is taken.
+// Chooses a set like choose_set(). For amx also asks the system for tile registers (Linux, Documentation/arch/x86/xstate.rst). The system
+// gives them to the whole process: the signal frames of all present and later threads grow by 8 KB. If the system refuses and `wanted` is
+// automatic, takes the next best set.
 [[nodiscard]] Result<ClaimedSet> claim_set(InstructionSet wanted);
 
-// Does what claim_set() does, with `sets` as the sets of the machine. ask_for_tiles() returns whether the system gives tile registers.
+// Chooses a set like claim_set(), with `sets` as the sets of the machine. ask_for_tiles() returns whether the system gives tile registers.
 [[nodiscard]] Result<ClaimedSet> claim_among(std::span<const Support> sets, InstructionSet wanted, bool (*ask_for_tiles)());
 
 // Returns the kernels of a set that the machine runs.

@@ -1,6 +1,6 @@
-// The kernels of an instruction set: a table of functions, which the backend calls without knowing the set. The
-// kernels' sources are in src/cpu/kernels, compiled once for each set. They share with the rest only this header and the headers
-// that it includes: constants and plain structs, so that objects of different sets share no code.
+// The kernels of an instruction set: a table of functions, which the backend calls without knowing the set. The kernels' sources are in
+// src/cpu/kernels, compiled once for each set. The kernels share with other code only this header and the headers that it includes. These
+// headers have only constants and plain structs, so that objects of different sets share no code.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,10 @@ inline constexpr std::size_t kFastestRows = 64;
 // From this many rows of a task on, outputs are stored past the caches. Exception: kernels whose weights stream.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
-// How kernels for few rows, which read each weight once from memory, prefetch the weights: how far ahead, and which cache lines.
+// The way in which kernels for few rows prefetch weights: how far ahead, and which cache lines. Such kernels read each weight once from
+// memory.
 struct Ahead {
-  std::size_t bytes = 3072;  // distance from the weights that are read to the ones that are prefetched
+  std::size_t bytes = 3072;  // distance from the weights that are read to the weights that are prefetched
   bool all_lines = true;     // false: prefetches only the first line of each step, and only of steps of at least four lines
 };
 
@@ -34,7 +35,7 @@ struct LinearJob {
   std::size_t panel_bytes = 0;         // bytes from panel to panel
   std::size_t panels = 0;
   std::size_t inputs = 0;              // k
-  std::size_t outputs = 0;             // outputs to write, from the first panel's first on: all, or fewer at the matrix's end
+  std::size_t outputs = 0;             // outputs to write, from the first panel's first output on; fewer than the panels have at the matrix's end
   const std::byte* x = nullptr;        // prepared rows of x_stride bytes each, in groups of `group` rows; begins with a whole group
   std::size_t x_stride = 0;
   std::size_t group = 1;
@@ -45,8 +46,8 @@ struct LinearJob {
   Ahead ahead = {};
 
   // Returns whether to write outputs past the caches (non-temporal stores), with a fence before the job ends. The outputs of many rows
-  // would be evicted from the caches before they are read, and a store that misses waits tens of ns for its line: this was a fifth of the
-  // time of a product in 8-bit tiles, and a third in bf16. The outputs of few rows stay in the caches.
+  // would be evicted from the caches before they are read. And a store that misses the caches waits tens of ns for its line: this waiting
+  // was a fifth of the time of a product in 8-bit tiles, and a third in bf16. The outputs of few rows stay in the caches.
   [[nodiscard, gnu::always_inline]] bool past_caches() const noexcept {
     return rows >= kRowsPastCaches && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_stride % 16 == 0;
   }
@@ -59,7 +60,7 @@ struct Linear {
   LinearFn run = nullptr;
   const char* name = "";          // for explain()
   std::size_t max_rows = 0;       // the most rows of a task
-  std::size_t panels = 1;         // the fewest panels of a task, if there are that many
+  std::size_t panels = 1;         // the fewest panels of a task, if the product has that many
   std::size_t scratch_bytes = 0;
   std::size_t tile_rows = 1;      // the most rows of a group (prepared_rows.hpp)
 };
@@ -190,7 +191,7 @@ struct Kernels {
   Attend attention[kFamilies][kKvTypes] = {};
   bool has_tiles = false;
   // The best settings for this CPU. Only kernels for few rows use them. If a product takes longer than reading its weights, its kernel
-  // always prefetches the next weights instead (kernels/upcoming.hpp).
+  // always prefetches the next weights instead (kernels/products/upcoming.hpp).
   Ahead ahead = {};
   bool two_wide_products = false;  // this CPU computes two 512-bit products a cycle, so unpacking is a larger share of the time
 

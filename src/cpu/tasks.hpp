@@ -1,4 +1,4 @@
-// Divides the work of an operation among an executor's threads. Each slot (a thread) has a scratch of its own.
+// Divides the work of an operation among an executor's threads. Each slot (a thread) has its own scratch.
 #pragma once
 
 #include <algorithm>

@@ -12,7 +12,7 @@ namespace tessera::cpu {
 
 namespace {
 
-// Bytes that a thread populates (has the system back by memory) at a time: whole pages, also if pages are huge.
+// Bytes that a thread populates (makes the system back by memory) at a time: whole pages, even if pages are huge.
 constexpr std::uint64_t kPopulatedBytes = 16 << 20;
 // The most threads that populate at the same time.
 constexpr std::size_t kMostPieces = 64;

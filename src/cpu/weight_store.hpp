@@ -24,7 +24,7 @@ class WeightStore {
   [[nodiscard]] static std::uint64_t vector_bytes(std::uint64_t n) noexcept;
   [[nodiscard]] static std::uint64_t staging_bytes(const backend::MatrixShape& shape) noexcept;
 
-  // As the backend's functions of these names (backend.hpp).
+  // The functions of the same names in backend.hpp.
   Status reserve(std::uint64_t bytes, std::uint64_t staging);
   Result<const backend::Matrix*> add_matrix(const backend::MatrixShape& shape, const backend::RowReader& read);
   Result<const backend::Vector*> add_vector(std::span<const float> values);

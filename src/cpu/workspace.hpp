@@ -1,5 +1,5 @@
 // The CPU backend's working memory: where each buffer is in one allocation. The same function counts the bytes and
-// places the buffers, so that a plan's bytes are what is taken.
+// places the buffers, so that a plan has exactly the bytes that are taken later.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace tessera::cpu {
 // Returns the next multiple of 64, a cache line: every buffer and every weight begins at one.
 [[nodiscard]] constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
-// Facts that decide the sizes of buffers, beside the model's shape. `slots`: tasks that run at once (Tasks).
+// Facts, apart from the model's shape, that decide the sizes of buffers. `slots`: tasks that run at once (Tasks).
 struct WorkspaceRules {
   const Kernels& kernels;
   Numerics numerics;
@@ -29,7 +29,7 @@ struct Workspace {
   float* states = nullptr;           // attention: [rows][n_heads][maximum, sum], while phases merge chunks
   float* partials = nullptr;         // attention: split_floats() floats
   float* votes = nullptr;            // [voters][heads][keys]
-  // For experts(). A slot is one row at one of the experts that it takes.
+  // For experts(). A slot is a row together with one of the experts that were chosen for it.
   float* gate = nullptr;                // [slots, ffn_dim], then the experts' outputs [slots, width]
   float* up = nullptr;                  // [slots, ffn_dim]
   std::byte* slot_rows = nullptr;       // prepared rows of all experts
@@ -37,7 +37,7 @@ struct Workspace {
   std::uint64_t* places = nullptr;      // [2][n_experts]
   std::byte* scratch = nullptr;         // [slots of Tasks][scratch_bytes]
   std::size_t rope_floats = 0, scratch_bytes = 0;
-  std::uint64_t bytes = 0;  // of all buffers
+  std::uint64_t bytes = 0;  // bytes of all buffers
 
   // Places the buffers of a model's workspace at `base`, which has `bytes` bytes. If `base` is nullptr, only counts the
   // bytes.

@@ -98,8 +98,8 @@ void Chart::add(const Item& item) {
   ++work_;
 }
 
-// Lets the row `self` read `symbol`. If it is a terminal, keeps it for scan(). If it is a rule, adds the rule's first item. `then` is the
-// item that follows when the symbol has been read.
+// Lets the row `self` read `symbol`. A terminal is kept for scan(). For a rule, adds the rule's first item. `then` is the item that follows
+// when the symbol has been read.
 void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
   ++work_;
   if (!symbol.call) {
@@ -183,7 +183,7 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   const bool more = members < object.max && (left > 0 || !object.others.empty());
   if (node.kind != ProgramNode::Kind::object_key && required == 0 && members >= object.min) complete(item, self);
   if (!more) return;
-  const std::uint64_t room = object.max == kUnlimited ? kUnlimited : object.max - members;  // how many further members the object may have
+  const std::uint64_t room = object.max == kUnlimited ? kUnlimited : object.max - members;  // number of further members that the object may have
   const std::uint64_t lacking = object.min > members ? object.min - members : 0;
 
   const bool others_fit = !object.others.empty() && required < room &&

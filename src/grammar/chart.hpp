@@ -1,9 +1,8 @@
-// Earley's parser (1970), which reads terminals. A row is the set of items after the terminals that were read so far, and refers to
-// earlier rows by id. If two positions of a text have the same items, they have the same row. So a row is the state of the parser: what
-// follows it is computed only once, and going back in the text means going back to an earlier row's id.
-// An item has four parts: a position in a rule (a node), a number with which lists and objects count, the row where the rule was called,
-// and the rule that is completed at the end. If the last symbol of a rule is a call, the called rule's items get the caller's origin, so
-// that right recursion does not nest.
+// Earley's parser (1970), which reads terminals. A row is the set of items after the terminals that were read so far, and refers to earlier
+// rows by id. If two positions of a text have the same items, they have the same row. So a row is the state of the parser: what follows it
+// is computed only once, and going back in the text means going back to an earlier row's id. An item consists of a position in a rule (a
+// node), a number with which lists and objects count, the row where the rule was called, and the rule that is completed at the end. If the
+// last symbol of a rule is a call, the called rule's items get the caller's origin, so that right recursion does not nest.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +60,7 @@ class Chart {
   void expand_list(const Item& item, const ProgramNode& node, std::uint32_t self);
   void expand_object(const Item& item, const ProgramNode& node, std::uint32_t self);
 
-  // For objects: returns the id of a set of properties that have occurred. `words` has one bit for each property, then the number of
+  // Returns the id of a set of properties of an object that have occurred. `words` has one bit for each property, then the number of
   // members.
   [[nodiscard]] std::uint32_t seen_id(std::span<const std::uint64_t> words);
 

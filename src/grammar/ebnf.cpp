@@ -15,7 +15,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// The parsed right side of a rule. It is kept until all rules are parsed, because only then is it known which of them are recursive.
+// The parsed right side of a rule, which is kept until all rules are parsed, because only then it is known which rules are recursive.
 struct Term {
   enum class Kind : std::uint8_t { regex, name, sequence, alternative, repeat };
   Kind kind;

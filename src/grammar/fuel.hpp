@@ -40,7 +40,7 @@ class Fuel {
   std::uint64_t left_;
 };
 
-// Does the same as detail::guard(), which turns exceptions into an error, and handles Failure too.
+// Runs fn() like detail::guard(), which turns exceptions into an error. Handles Failure too.
 template <class Fn>
 auto guard_fuel(Fn&& fn) noexcept -> std::invoke_result_t<Fn> {
   return detail::guard([&]() -> std::invoke_result_t<Fn> {

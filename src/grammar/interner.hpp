@@ -1,5 +1,5 @@
-// A hash table of ids. The keys are not stored in the table but where their owner keeps them, and the caller passes functions that
-// compare them. So a key of any shape (a struct, a range of a pool) is stored only once.
+// A hash table of ids. The table does not store the keys. Their owner stores them, and the caller passes functions that compare keys. So a
+// key of any shape (a struct, a range of a pool) is stored only once.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ class Interner {
     }
   }
 
-  std::vector<Slot> slots_;  // their number is a power of two; at most two thirds are used
+  std::vector<Slot> slots_;  // a power of two in number; at most two thirds are used
   std::size_t size_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// A grammar while it is built, before it becomes a Program. It consists of forms, which refer to regular expressions, to rules, and to
-// each other. Anything regular stays one regular expression (one terminal of the parser), whatever parts it was made of. Only the rest
-// becomes rules.
+// A grammar while it is built, before it becomes a Program. The grammar consists of forms, which refer to regular expressions, to rules,
+// and to each other. Anything regular stays one regular expression (one terminal of the parser), whatever parts it was made of. Only the
+// rest becomes rules.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tessera::grammar {
 
 using Form = std::uint32_t;
 
-// A list: the items of `prefix`, in order, then any number of `rest`. In all it has at least `min` and at most `max` items, with a
+// A list: the items of `prefix`, in order, then any number of `rest`. In all the list has at least `min` and at most `max` items, with a
 // separator between them.
 struct ListForm {
   std::vector<Form> prefix;
@@ -25,7 +25,7 @@ struct ListForm {
 };
 
 // An object: members with a separator between them. A property occurs at most once. Exception: if the key of a property also matches
-// `others`, further members with such names may occur beside the property.
+// `others`, further members with matching names may occur beside the property.
 struct ObjectForm {
   enum class Order : std::uint8_t { any, stated };
   // anywhere: the property may occur at any place even if the order is fixed; these properties come last in the list.

@@ -1,5 +1,5 @@
-// Reads several terminals (regular expressions) at the same time. A state is a set of pairs: a terminal, and the expression of what may
-// still follow of it. States are made when they are first reached. In state 0, the dead one, no terminal is left.
+// Reads several terminals (regular expressions) at the same time. A state is a set of pairs: a terminal, and the expression for the rest of
+// the terminal, which may still follow. States are made when they are first reached. In state 0, the dead one, no terminal is left.
 #pragma once
 
 #include <cstdint>

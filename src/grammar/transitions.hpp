@@ -14,7 +14,7 @@ class Transitions {
  public:
   static constexpr std::uint32_t kUnknown = kNone;
 
-  // Adds a state without transitions. If the caller then fails to add its state, the entry serves for the next one.
+  // Adds a state without transitions. If the caller then fails to add its state, the entry serves for the next state.
   void add_state() { states_.push_back({0, 0, 0, 0}); }
 
   [[nodiscard]] std::uint32_t get(std::uint32_t state, unsigned byte) const noexcept {

@@ -1,7 +1,6 @@
-// The tokens of a vocabulary as a tree over their bytes, stored in the order of a walk: a node is followed by its children, and `skip` is
-// the index at which a walk continues if it does not enter the node. A slice is all tokens that consist of characters of one frequent
-// class. If a grammar allows every text of that class, all tokens of the slice are allowed at once, and the walk is only over the
-// remaining tokens.
+// The tokens of a vocabulary as a tree over their bytes, stored in the order of a walk. A node is followed by its children. `skip` is the
+// index at which a walk continues if it does not enter the node. A slice is all tokens that consist of characters of one frequent class. If
+// a grammar allows every text of that class, all tokens of the slice are allowed at once, and the walk is only over the remaining tokens.
 #pragma once
 
 #include <array>

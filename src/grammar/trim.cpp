@@ -8,7 +8,7 @@ namespace {
 
 using Kind = ProgramNode::Kind;
 
-// Finds the rules that have any text, or those that have the empty text. It repeats rounds over all rules until nothing changes.
+// Finds the rules that have any text, or those that have the empty text. Repeats rounds over all rules until nothing changes.
 class Solver {
  public:
   enum class Question : std::uint8_t { any_text, empty_text };
@@ -21,7 +21,7 @@ class Solver {
     }
     for (bool changed = true; changed;) {
       changed = false;
-      // Backwards, because called rules mostly have higher ids than their callers.
+      // Goes backwards, because called rules mostly have higher ids than their callers.
       for (auto r = static_cast<std::uint32_t>(p_.rules.size()); r-- > 0;) {
         if (yes_[r] || p_.rules[r].start == kNone || !solve(p_.rules[r].start)) continue;
         yes_[r] = true;

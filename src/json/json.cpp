@@ -45,11 +45,11 @@ void append(std::string& out, const Json& json, int depth) {
 
 }  // namespace
 
-// Frees all values in this one, without recursion. `here` is the array or object whose values are freed, from the last to the first. If the
-// last value of `here` has values itself, that value becomes the new `here`. Meanwhile the old `here` is kept in the place of the new one's
-// first value, and that first value is put into the old `here` to be freed later.
+// Frees all values in this value, without recursion. `here` is the array or object whose values are freed, from the last to the first. If
+// the last value of `here` has values itself, that value becomes the new `here`. Meanwhile the old `here` is kept in the place of the first
+// value of the new `here`. That first value is put into the old `here`, to be freed later.
 void Json::free_children() noexcept {
-  const auto child = [](Json& of, bool last) -> Json* {  // nullptr: it has none
+  const auto child = [](Json& of, bool last) -> Json* {  // returns nullptr if there is no child
     if (Array* array = of.elements()) return array->empty() ? nullptr : last ? &array->back() : &array->front();
     if (Object* object = of.members()) return object->empty() ? nullptr : last ? &object->back().second : &object->front().second;
     return nullptr;
@@ -58,7 +58,7 @@ void Json::free_children() noexcept {
   Json here = std::move(*this);
   value_ = std::monostate{};
   for (std::size_t depth = 0;;) {
-    if (size(here) == (depth > 0 ? 1 : 0)) {  // only the one around is left
+    if (size(here) == (depth > 0 ? 1 : 0)) {  // only the enclosing value, which is kept here, is left
       if (depth-- == 0) return here.value_ = std::monostate{}, void();
       Json around = std::move(*child(here, true));
       here = std::move(around);

@@ -128,7 +128,7 @@ class JsonParser {
     std::size_t at;      // offset of the key in the text
   };
 
-  // Handles keys that an object has more than once. Either returns an error, or keeps the position of the first occurrence and the value of
+  // Handles keys that an object has more than once: either returns an error, or keeps the place of the first occurrence and the value of
   // the last one.
   Status single_keys(Json::Object& members, std::vector<Key>& keys) {
     const auto name = [&](const Key& key) -> const std::string& { return members[key.member].first; };
@@ -259,7 +259,7 @@ class JsonParser {
   std::string_view text_;
   const JsonParseOptions& options_;
   std::size_t at_ = 0;
-  std::size_t values_ = 0;  // that were begun
+  std::size_t values_ = 0;  // number of values that were begun
 };
 
 }  // namespace

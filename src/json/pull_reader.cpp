@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kDeepestSkipped = 100;  // arrays and objects that a skipped value may have around a value
+constexpr std::size_t kDeepestSkipped = 100;  // limit for the nesting of arrays and objects in a skipped value
 constexpr std::size_t kLongestNumber = 1024;
 
 constexpr bool is_json_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
@@ -199,7 +199,7 @@ Result<std::uint32_t> JsonPullReader::escape() {
 // Reads a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?  Appends its characters to `out`, unless `out` is nullptr.
 Status JsonPullReader::number_text(std::string* out) {
   TESSERA_TRY(char c, peek());
-  const auto take = [&]() -> Status {  // c becomes the character behind; '\0': there is none
+  const auto take = [&]() -> Status {  // sets c to the next character; '\0' at the text's end
     if (out != nullptr) {
       if (out->size() == kLongestNumber) return fail(ErrorCode::unsupported, "a number has more than {} characters", kLongestNumber);
       out->push_back(c);
@@ -293,7 +293,7 @@ Status JsonPullReader::null() {
   return word("null");
 }
 
-// Walks without recursion: `closers` has the brackets that are still to come.
+// Walks over the value without recursion. `closers` has the closing brackets that are still to come.
 Status JsonPullReader::skip() {
   std::string closers;
   for (;;) {
@@ -315,7 +315,7 @@ Status JsonPullReader::skip() {
       }
       case Type::null: TESSERA_TRY_STATUS(null()); break;
     }
-    for (;; entered = false) {  // goes to the next value that is to be read, leaving what ends here
+    for (;; entered = false) {  // each round goes to the next value that is to be read, and leaves arrays and objects that end here
       if (closers.empty()) return {};
       first_ = entered;
       TESSERA_TRY(const bool has_more, next(closers.back()));

@@ -22,19 +22,19 @@
 
 namespace tessera::detail {
 
-// A JSON text that is not in memory as a whole, and words its errors.
+// A JSON text that is not in memory as a whole. Also makes the errors of the reader.
 class JsonInput {
  public:
   virtual ~JsonInput() = default;
-  // Returns the bytes that follow those of the last call, valid until the next call; none at the text's end.
+  // Returns the bytes that follow the bytes of the last call, valid until the next call; none at the text's end.
   [[nodiscard]] virtual Result<std::string_view> more() = 0;
-  // Returns the error for a fault. `offset`: in the text, of the byte at which the fault was seen.
+  // Returns the error for a fault. `offset`: the offset in the text of the byte at which the reader saw the fault.
   [[nodiscard]] virtual Error error(ErrorCode code, std::uint64_t offset, std::string_view what) const = 0;
 };
 
-// Every function returns corrupt_file, with the place, if the text is not JSON or if the value is of another type, and the errors of
-// JsonInput::more(). For a text in memory the place is the line and the column. After an error the reader must not be used. Strings become
-// UTF-8; half a surrogate pair is an error.
+// Every function returns corrupt_file, with the place, if the text is not JSON or if the value is of another type. Functions also return
+// the errors of JsonInput::more(). For a text in memory the place is the line and the column. After an error the reader must not be used.
+// Strings become UTF-8; half a surrogate pair is an error.
 class JsonPullReader {
  public:
   explicit JsonPullReader(std::string_view text) noexcept : begin_(text.data()), at_(begin_), last_(begin_ + text.size()) {}
@@ -51,7 +51,7 @@ class JsonPullReader {
   [[nodiscard]] Status begin_array() { return enter('['); }
   [[nodiscard]] Result<bool> next_element() { return next(']'); }
 
-  // Reads an object. Calls member() for each member, when its key is in `key`; member() reads or skips the value.
+  // Reads an object. For each member sets `key` and then calls member(), which reads or skips the value.
   template <class Member>
   [[nodiscard]] Status members(std::string& key, std::size_t longest_key, Member&& member) {
     TESSERA_TRY_STATUS(begin_object());
@@ -77,19 +77,19 @@ class JsonPullReader {
   [[nodiscard]] Result<std::int64_t> integer();
   [[nodiscard]] Result<std::uint64_t> unsigned_integer();
   [[nodiscard]] Result<double> number();
-  // Reads a number, and returns it as it is written, valid until the next call. A number of more than 1024 characters is an error.
+  // Reads a number and returns its characters, valid until the next call. A number of more than 1024 characters is an error.
   [[nodiscard]] Result<std::string_view> written_number();
   [[nodiscard]] Result<bool> boolean();
   [[nodiscard]] Status null();
 
   // Reads past the next value, and checks that it is JSON. A value that is nested deeper than 100 is an error.
   [[nodiscard]] Status skip();
-  // Does the same, and returns the value's text. Only for a text in memory.
+  // Reads past the next value like skip(), and returns the value's text. Only for a text in memory.
   [[nodiscard]] Result<std::string_view> skipped();
   // Returns an error if anything but white space follows.
   [[nodiscard]] Status end();
 
-  // Returns an error in the words of the caller, whose place is where the reader is.
+  // Returns an error with the caller's sentence `what` and the reader's present place.
   [[nodiscard]] Error error(std::string_view what) const { return error_of(ErrorCode::corrupt_file, what); }
   template <class... Args>
   [[nodiscard]] Error fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) const {
@@ -110,15 +110,15 @@ class JsonPullReader {
   template <class Sink>
   [[nodiscard]] Status pieces(Sink&& sink);
   [[nodiscard]] Status skip_string();
-  [[nodiscard]] Result<std::uint32_t> four_digits();                 // of an escape: \u12ab
-  [[nodiscard]] Result<std::uint32_t> escape();                      // the character behind a backslash
+  [[nodiscard]] Result<std::uint32_t> four_digits();                 // the four digits of an escape: \u12ab
+  [[nodiscard]] Result<std::uint32_t> escape();                      // the character after a backslash
   [[nodiscard]] Result<std::string_view> character(char (&out)[4]);  // a character that lies in two pieces of the text
 
   JsonInput* input_ = nullptr;
   const char* begin_ = nullptr;  // the bytes that are in memory
   const char* at_ = nullptr;     // the next byte
   const char* last_ = nullptr;   // the end of the bytes that are in memory
-  std::uint64_t passed_ = 0;     // bytes of the text in front of begin_
+  std::uint64_t passed_ = 0;     // bytes of the text before begin_
   std::string number_;           // the number that was read last
   bool first_ = false;           // true: an object or array was entered, and none of its values were read
 };

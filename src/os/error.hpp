@@ -8,16 +8,16 @@
 
 namespace tessera::os {
 
-// Makes an Error of a number. `doing` completes the sentence "cannot ...".
+// Makes an Error from a number of the system. `doing` completes the sentence "cannot ...".
 [[nodiscard]] Error system_error_at(std::string place, const char* doing, int number);
 
-// Returns the system's words for a number, in UTF-8.
+// Returns the system's message for a number, in UTF-8.
 [[nodiscard]] std::string words_of(int number);
 
-// Returns whether the number says that a file is there already.
+// Returns whether the number says that the file exists already.
 [[nodiscard]] bool says_exists(int number) noexcept;
 
-// Returns the number of an error of a device.
+// Returns the number that stands for an error of a device.
 [[nodiscard]] int device_error_number() noexcept;
 
 }  // namespace tessera::os

@@ -1,5 +1,5 @@
-// Files: opening, reading and writing at an offset, and what a file system does for a file as a whole. Errors: os/error.hpp.
-// Any thread may read and write a File at any time; calls that move or close it come one at a time.
+// Files: opening, reading and writing at an offset, and operations of the file system on whole files. Errors: os/error.hpp. Any thread may
+// read and write a File at any time. While a call moves or closes a File, no other call may use it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace tessera::os {
 
-// An open file, which the destructor closes.
+// An open file. The destructor closes it.
 class File {
  public:
   using Handle = std::intptr_t;  // a descriptor, or a HANDLE of Windows
@@ -49,7 +49,7 @@ struct FileFacts {
 // Returns the path of a text in UTF-8.
 [[nodiscard]] std::filesystem::path path_of(std::string_view text);
 
-// Returns whether the path is neither empty nor holds a zero character, at which the system would cut it.
+// Returns whether the path is not empty and has no zero character. (The system would cut the path at such a character.)
 [[nodiscard]] inline bool is_usable(const std::filesystem::path& path) {
   return !path.empty() && path.native().find(std::filesystem::path::value_type{}) == std::filesystem::path::string_type::npos;
 }
@@ -57,37 +57,38 @@ struct FileFacts {
 // Opens a file or folder for reading. A pipe without a writer is opened too, without waiting.
 [[nodiscard]] int open_to_read(const std::filesystem::path& path, File& file);
 
-// Makes a file for writing. Error: says_exists(), if there is something of this name, be it a link.
+// Makes a new file for writing. Error: says_exists(), if the name exists already, even as a link.
 [[nodiscard]] int make_new(const std::filesystem::path& path, File& file);
 
-// Makes a file for reading and writing that other users cannot open, and that is gone when it is closed, however the process ends.
-// Errors: as make_new().
+// Makes a temporary file for reading and writing. Other users cannot open it, and it vanishes when it is closed, however the process ends.
+// Errors: those of make_new().
 [[nodiscard]] int make_unnamed(const std::filesystem::path& path, File& file);
 
 [[nodiscard]] int facts_of(const File& file, FileFacts& facts) noexcept;
 [[nodiscard]] int facts_at(const std::filesystem::path& path, FileFacts& facts);
 
-// Puts the names of what a folder has into `names`, in UTF-8 and in no order, without "." and "..". Stops when there are `most`.
-// (A std::filesystem::directory_iterator terminates the process when memory runs out.)
+// Puts the names of a folder's entries into `names`, in UTF-8 and in no order, without "." and "..". Stops after `most` names. (A
+// std::filesystem::directory_iterator terminates the process when memory runs out.)
 [[nodiscard]] int names_in_folder(const std::filesystem::path& folder, std::size_t most, std::vector<std::string>& names);
 
-// Reads some of the bytes at `offset`; `got` is how many: at least 1, or 0 at the end of the file.
+// Reads some bytes at `offset`. Sets `got` to their number: at least 1, or 0 at the end of the file.
 [[nodiscard]] int read_at(const File& file, std::span<std::byte> out, std::uint64_t offset, std::size_t& got) noexcept;
 
-// Writes some of the bytes at `offset`; `done` is how many.
+// Writes some of the bytes at `offset`. Sets `done` to their number.
 [[nodiscard]] int write_at(const File& file, std::span<const std::byte> bytes, std::uint64_t offset, std::size_t& done) noexcept;
 
-// Makes the file `bytes` bytes long, and takes them from the disk.
+// Makes the file `bytes` bytes long, and allocates these bytes on the disk.
 [[nodiscard]] int take_room(const File& file, std::uint64_t bytes) noexcept;
 
-// Waits until the disk has all that was written.
+// Waits until all written data are on the disk.
 [[nodiscard]] int sync(const File& file) noexcept;
 
-// Gives the open file, which make_new() made at `from`, the name `to`, in the place of a regular file of that name. At every moment
-// `to` is the old file or the new one.
+// Renames an open file that make_new() made: from `from` to `to`. Replaces a regular file of that name. At every moment `to` is the old
+// file or the new one.
 [[nodiscard]] int replace(const File& file, const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Waits until the disk has the names in a folder, where the file system can. A failure is not told: the files are whole all the same.
+// Waits until the names in a folder are on the disk, if the file system can do that. Reports no failure, because the contents of the files
+// are complete in any case.
 void sync_folder(const std::filesystem::path& folder) noexcept;
 
 void remove_file(const std::filesystem::path& path) noexcept;

@@ -1,4 +1,4 @@
-// system_memory(): large blocks in the system's pages, small ones from operator new. All of it is populated when it is taken.
+// system_memory(): large blocks in the system's pages, small blocks from operator new. All memory is populated when it is allocated.
 #include <tessera/extend/core/memory.hpp>
 
 #include <cstring>

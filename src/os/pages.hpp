@@ -1,4 +1,4 @@
-// Memory in the system's pages, for system_memory(). A shortage is an error where the system can tell: macOS promises more than it has.
+// Memory in the system's pages, for system_memory(). A shortage of memory is an error. Exception: macOS promises more memory than it has.
 #pragma once
 
 #include <cstddef>
@@ -7,25 +7,25 @@ namespace tessera::os {
 
 [[nodiscard]] std::size_t page_size() noexcept;
 
-// Returns `bytes` of zeros, or nullptr. `bytes` is a multiple of page_size() in all functions here.
+// Returns `bytes` bytes of zeros; nullptr if there is not enough memory. In all functions here `bytes` is a multiple of page_size().
 [[nodiscard]] std::byte* map_pages(std::size_t bytes) noexcept;
 
-// Has all pages put in memory; what is in them stays. Returns false if there is not enough.
+// Makes the system back all pages by memory now; their contents stay. Returns false if there is not enough memory.
 [[nodiscard]] bool populate_pages(std::byte* base, std::size_t bytes) noexcept;
 
-// Returns addresses without memory, or nullptr.
+// Reserves addresses without memory, and returns them; nullptr if that fails.
 [[nodiscard]] std::byte* reserve_pages(std::size_t bytes) noexcept;
 
-// Puts zeros behind reserved addresses. Returns false if there is not enough memory; the addresses stay reserved.
+// Backs reserved addresses by memory that contains zeros. Returns false if there is not enough memory; the addresses stay reserved.
 [[nodiscard]] bool commit_pages(std::byte* base, std::size_t bytes) noexcept;
 
-// Gives the memory behind reserved addresses back. The addresses stay reserved.
+// Frees the memory that backs reserved addresses. The addresses stay reserved.
 void decommit_pages(std::byte* base, std::size_t bytes) noexcept;
 
-// Gives back what map_pages() or reserve_pages() returned, as a whole.
+// Frees memory of map_pages(), or addresses of reserve_pages(). `base` and `bytes` must be those of the whole.
 void unmap_pages(std::byte* base, std::size_t bytes) noexcept;
 
-// Writes each page's first byte with its own value, so that the system puts the page in memory.
+// Writes the first byte of each page with the value that it has, so that the system backs the page by memory.
 inline void touch_pages(std::byte* base, std::size_t bytes) noexcept {
   const std::size_t page = page_size();
   for (std::size_t at = 0; at < bytes; at += page) {

@@ -13,7 +13,7 @@
 
 namespace tessera::os {
 
-// A connection. Calls do not wait: wait_for() does.
+// A connection. Its calls never wait; use wait_for() to wait.
 class Socket {
  public:
   Socket() noexcept = default;
@@ -32,10 +32,10 @@ class Socket {
   [[nodiscard]] int handle() const noexcept { return handle_; }
   void close() noexcept;
 
-  // How many bytes a call has moved, at least 1 unless one of the others is set.
+  // The result of a call. `bytes`: number of bytes that were moved, at least 1 unless one of the other members is set.
   struct Moved {
     std::size_t bytes = 0;
-    bool must_wait = false;  // none could be moved now
+    bool must_wait = false;  // no byte can be moved now
     bool closed = false;     // the other side has closed the connection
     int error = 0;           // the system's number of an error
   };
@@ -46,20 +46,20 @@ class Socket {
   int handle_ = -1;
 };
 
-// Connects. Errors: invalid_argument, the address is none; io, nobody answers there.
+// Connects to an address. Errors: invalid_argument, the address is malformed; io, no process answers there.
 [[nodiscard]] Result<Socket> connect_to(const std::string& address, std::chrono::milliseconds timeout);
 
 // Listens at an address. The system chooses the port if it is 0.
 class Listener {
  public:
   Listener() noexcept = default;
-  // Errors: invalid_argument, the address is none; io, the system refuses it (another program listens there, for example).
+  // Errors: invalid_argument, the address is malformed; io, the system refuses it (another program listens there, for example).
   [[nodiscard]] static Result<Listener> open(const std::string& address);
   Listener(Listener&&) noexcept = default;
   Listener& operator=(Listener&& other) noexcept;
   ~Listener();
 
-  // Waits for a connection. Errors: cancelled, `stop` was requested; io, `timeout` has passed.
+  // Waits for a connection and returns it. Errors: cancelled, `stop` was requested; io, `timeout` has passed.
   [[nodiscard]] Result<Socket> accept(std::chrono::milliseconds timeout, const std::stop_token& stop);
   // Returns the address with the port that the system chose.
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
@@ -67,16 +67,17 @@ class Listener {
  private:
   Socket socket_;
   std::string address_;
-  std::string path_;  // of a Unix socket, which the destructor removes
+  std::string path_;  // path of a Unix socket, which the destructor removes; empty for other addresses
 };
 
-// A socket to wait for, and the result.
+// A socket to wait for, and the result of waiting.
 struct Awaited {
   const Socket* socket = nullptr;
   bool to_send = false, to_receive = false;    // what to wait for; neither: the socket is left out
-  bool can_send = false, can_receive = false;  // "can" also if the connection has an error, which the next call then returns
+  bool can_send = false, can_receive = false;  // "can" is also set if the connection has an error, which the next call returns
 };
-// Waits until one of the sockets is ready, or until `timeout` has passed (then none is). Returns the system's number of an error.
+// Waits until one of the sockets is ready, or until `timeout` has passed (then no socket is ready). Returns 0, or the system's number of an
+// error.
 [[nodiscard]] int wait_for(std::span<Awaited> sockets, std::chrono::milliseconds timeout);
 
 }  // namespace tessera::os

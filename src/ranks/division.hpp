@@ -1,4 +1,4 @@
-// The division of a row of numbered things (columns, heads, tokens) among ranks: each rank has a range of them, in the order of ranks.
+// The division of consecutive things (columns, heads, tokens) among ranks: each rank has a range of the things, in the order of ranks.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class Division {
     for (std::uint32_t rank = 0; rank <= ranks; ++rank) first_.push_back(pieces * rank / ranks * piece);
   }
 
-  // Returns the division in which each thing has become `n` things.
+  // Returns the division of `n` times as many things: each thing becomes `n` things of the same rank.
   [[nodiscard]] Division times(std::uint64_t n) const {
     Division more = *this;
     for (std::uint64_t& first : more.first_) first *= n;

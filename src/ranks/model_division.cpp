@@ -28,7 +28,7 @@ std::vector<std::uint32_t> whole_mixers(const ModelSpec& spec, std::uint32_t ran
   std::uint32_t next = 0;
   for (const LayerSpec& layer : spec.layers) {
     if (layer.keys_of != kOwnKeys) {
-      mixers.push_back(mixers[layer.keys_of]);  // where the keys are
+      mixers.push_back(mixers[layer.keys_of]);  // the rank that has the keys
     } else if (layer.mixer == Mixer::none || can_be_divided(layer, ranks)) {
       mixers.push_back(kEveryRank);
     } else {
@@ -38,7 +38,8 @@ std::vector<std::uint32_t> whole_mixers(const ModelSpec& spec, std::uint32_t ran
   return mixers;
 }
 
-// Deals out the layers: about equally many to each rank. A layer that reads an earlier layer's keys is on the rank of the earlier layer.
+// Returns for each layer the rank that computes it: about equally many layers for each rank. A layer that shares an earlier layer's keys is
+// on the rank of that earlier layer.
 std::vector<std::uint32_t> whole_layers(const ModelSpec& spec, std::uint32_t ranks) {
   const Division layers(spec.n_layers(), ranks);
   std::vector<std::uint32_t> owners;
@@ -175,7 +176,7 @@ Result<KvLayout> ModelDivision::own_layout_of(std::uint32_t rank, const KvLayout
     const std::size_t first = other.first_layer_at(other.layers[i]);
     KvLayerNeeds& own = needs.emplace_back(KvLayerNeeds{.shape = layer.shape, .window = other.group_of(i).window, .dtype = layer.dtype});
     if (first != i) own.shares = static_cast<std::uint32_t>(first);
-    // A layer without keys of its own has the shape of the one that it shares.
+    // A layer that shares an earlier layer's keys has the shape of that earlier layer.
     const auto decides = static_cast<std::uint32_t>(first);
     const LayerSpec& spec = spec_.layer(decides);
     const bool is_here = owners_[decides] == kEveryRank || owners_[decides] == rank;

@@ -1,7 +1,8 @@
 // The division of a model among ranks: which rank has which rows of each weight, which heads, and which layers.
 //
-// RankSplit::layers: a rank has whole layers, successive ones as far as shared keys allow. RankSplit::heads: attention is divided by KV heads. A mixer that cannot be divided that way is computed by one rank, which gives its result to the others:
-// latent attention and recurrent mixers, attention with fewer KV heads than ranks, and attention that norms all heads together.
+// RankSplit::layers: a rank has whole layers, consecutive ones as far as shared keys allow. RankSplit::heads: attention is divided by KV
+// heads. Exception: one rank computes a mixer that cannot be divided by KV heads, and gives the result to the other ranks. Such mixers are
+// latent attention, recurrent mixers, attention with fewer KV heads than ranks, and attention that norms all heads together.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +21,33 @@ namespace tessera::detail {
 
 class RankBackend;
 
-// Returns the bytes of so many heads' blocks of a layer in a page: keys, and values if they lie beside them.
+// Returns the bytes in a page of the blocks of `heads` KV heads of a layer: K blocks, and V blocks unless the values are part of the keys.
 [[nodiscard]] inline std::uint64_t bytes_of_heads(const KvLayerLayout& layer, std::uint64_t heads) noexcept {
   return heads * (layer.k_stride + (layer.shape.values == kv::Values::in_keys ? 0 : layer.v_stride));
 }
 
 class ModelDivision {
  public:
-  // Error: unsupported, the model cannot be divided among this number of ranks.
+  // Divides a model among `ranks` ranks. Error: unsupported, the model cannot be divided among this number of ranks.
   [[nodiscard]] static Result<std::shared_ptr<const ModelDivision>> make(const ModelSpec& spec, std::uint32_t ranks, RankSplit split);
 
   [[nodiscard]] std::uint32_t ranks() const noexcept { return ranks_; }
-  // Returns the model as a rank computes it: with the heads and columns that it has.
+  // Returns the model as a rank computes it: only with the heads and columns that the rank has.
   [[nodiscard]] ModelSpec spec_of(std::uint32_t rank) const;
   [[nodiscard]] std::vector<LayerPlace> places_of(std::uint32_t rank) const;
   // Returns the bindings with the parts that a rank has (Binding::own).
   [[nodiscard]] std::vector<Binding> bindings_of(std::uint32_t rank, std::span<const Binding> whole) const;
   // Returns the layout by which a rank finds the heads that it has in whole pages. The bytes of pages stay the same.
   [[nodiscard]] KvLayout layout_of(std::uint32_t rank, const KvLayout& whole) const;
-  // Returns the layout of a rank that has pages of its own, for its heads alone. `other` is any rank's layout of the same kind, or the
-  // whole layout. A layer that another rank computes has as little place as the layout allows.
+  // Returns the layout of a rank that has pages of its own, only for its heads. `other` is any rank's layout of the same kind, or the whole
+  // layout. A layer that another rank computes has as little place as the layout allows.
   [[nodiscard]] Result<KvLayout> own_layout_of(std::uint32_t rank, const KvLayout& other) const;
   // The KV heads of a layer that a rank has, as a range of all heads.
   struct Heads {
     std::uint64_t first = 0, size = 0;
   };
-  // Returns the rank's heads of the layer's `all` heads. If one rank has the whole layer: all heads for that rank, and none for the others.
+  // Returns the rank's heads, as a range of the layer's `all` heads. If one rank has the whole layer: all heads for that rank, and none for
+  // other ranks.
   [[nodiscard]] Heads heads_of(std::uint32_t rank, std::uint32_t layer, std::uint64_t all) const;
   // Returns whether the rank has none of a layer's heads or state.
   [[nodiscard]] bool lacks(std::uint32_t rank, std::uint32_t layer) const noexcept { return is_whole(layer) && owners_[layer] != rank; }
@@ -61,7 +63,7 @@ class ModelDivision {
   [[nodiscard]] bool is_of_whole_layer(const Binding& binding) const noexcept {
     return split_ == RankSplit::layers && row_of(binding.role).owner != Owner::model;
   }
-  // Returns how the rows of a weight (values of a vector) are divided; empty: they are not.
+  // Returns the division of a weight's rows (of a vector's values) among ranks; empty: they are not divided.
   [[nodiscard]] Division rows_of(const Binding& binding) const;
 
   ModelSpec spec_;

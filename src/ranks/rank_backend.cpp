@@ -72,7 +72,7 @@ Status RankBackend::gather(const Matrix& table, float scale, Act out) {
   return look_up(table, out, false, [&] { return inner().gather(table, scale, out); });
 }
 
-// A portion is laid out in staging_ as the ranks' rows, one rank after another.
+// Exchanges rows in portions. A portion lies in staging_ as the ranks' rows, one rank after another.
 Status RankBackend::take_rows(Act x, bool keep_embeddings) {
   TESSERA_TRY(const backend::HostRows at, inner().host_rows(x, 0));
   const std::uint32_t own_rank = ranks_.rank();
@@ -123,7 +123,7 @@ Status RankBackend::make_whole(Act x, const Division& columns) {
   return make_whole(at.data, at.rows, columns);
 }
 
-// The rows become longer where they are. So the last rows go first: their new places lie behind the old places of the rows before them.
+// Widens the rows in place. The last row is moved first, because a row's new place begins beyond the old places of all rows before it.
 Status RankBackend::make_whole(float* rows, std::size_t n, const Division& columns) {
   const std::size_t own_columns = columns.size(ranks_.rank()), all = columns.total();
   const std::size_t portion = std::max<std::size_t>(1, staging_.size() / all);

@@ -1,6 +1,6 @@
-// The backend of one rank, around a backend that has the rank's part of the weights. Activations are whole at every rank, except those that
-// are divided by heads (Act::q, k, v, attn, gate) or by an FFN's columns (gate, up): a product that reads divided activations gathers them
-// first.
+// The backend of one rank, around a backend that has the rank's part of the weights. Activations are whole at every rank. Exception:
+// activations that are divided by heads (Act::q, k, v, attn, gate) or by an FFN's columns (gate, up). A product that reads divided
+// activations first gathers them.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace tessera::detail {
 
-// How a matrix is divided of which each rank has some outputs.
+// The division of a matrix of which each rank has some outputs.
 struct DividedMatrix {
   Division inputs;   // the ranks' parts of the input, which are gathered before the product; empty: the input is whole
-  Division outputs;  // the ranks' outputs, which are gathered behind the product
+  Division outputs;  // the ranks' outputs, which are gathered after the product
 };
 
 class RankBackend final : public backend::ForwardingBackend {
@@ -28,9 +28,9 @@ class RankBackend final : public backend::ForwardingBackend {
   RankBackend(std::unique_ptr<backend::Backend> inner, Communicator& ranks, Ranks where) noexcept
       : ForwardingBackend(std::move(inner)), ranks_(ranks), where_(where) {}
 
-  // Called after loading, for each divided matrix whose outputs are gathered.
+  // Tells how a matrix is divided whose outputs are gathered. Called after loading, for each such matrix.
   void divide(const Matrix& weight, DividedMatrix how) { divided_.emplace(&weight, std::move(how)); }
-  // Called after loading: the division of tables by tokens.
+  // Tells how tables are divided by tokens. Called after loading.
   void divide_tokens(const Division& tokens) { tokens_ = tokens; }
 
   [[nodiscard]] std::string_view name() const noexcept override { return own().name(); }
@@ -47,7 +47,7 @@ class RankBackend final : public backend::ForwardingBackend {
   Status linear(const Matrix& weight, Act in, Act out) override;
   Status experts(const backend::Experts& of, Act in, Act router, Act out) override;
 
-  // Fused operations: the inner backend's, if the product needs no gather.
+  // Fused operations. If the product needs no gather, the inner backend computes the fused operation.
   Status linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) override;
   Status linear_residual(const Matrix& weight, const Vector* bias, Act in, Act scratch, Act x) override;
   Status linear_group(std::span<const backend::LinearPart> parts, Act in) override;
@@ -64,24 +64,24 @@ class RankBackend final : public backend::ForwardingBackend {
     return found != divided_.end() ? &found->second : nullptr;
   }
   [[nodiscard]] bool any_divided(std::span<const backend::LinearPart> parts) const noexcept;
-  // Makes the rows of an activation whole, of which each rank has the columns of `columns`.
+  // Gathers an activation's columns from all ranks, so that this rank has whole rows. `columns`: the columns that each rank has.
   Status make_whole(Act x, const Division& columns);
   Status make_whole(float* rows, std::size_t n, const Division& columns);
-  // Has the inner backend look up the rank's own tokens in `table`, by look_up().
+  // Looks up the rank's own tokens in `table`, by look_up(), which calls the inner backend.
   template <class LookUp>
   Status look_up(const Matrix& table, Act x, bool keep_embeddings, LookUp look_up);
-  // Replaces rows of x by the rows of other ranks, for tokens whose rows other ranks have. Rows with embeddings of their own are the same
-  // at every rank; `keep_embeddings` says whether x has such rows.
+  // Fills in the rows of x whose tokens other ranks have, with those ranks' rows. Rows with embeddings of their own are the same at every
+  // rank; `keep_embeddings` says whether x has such rows.
   Status take_rows(Act x, bool keep_embeddings);
 
   Communicator& ranks_;
   Ranks where_;
   std::unordered_map<const Matrix*, DividedMatrix> divided_;
   Division tokens_;                      // empty: no table is divided
-  std::span<const backend::RowTable> rows_;  // of the step
-  std::vector<Token> whole_tokens_, own_tokens_;  // [rows]: the rows' tokens; the same as the numbers of rows of this rank's tables
+  std::span<const backend::RowTable> rows_;  // the step's rows
+  std::vector<Token> whole_tokens_, own_tokens_;  // [rows]: the rows' tokens; the same tokens as row numbers of this rank's tables
   std::vector<std::uint32_t> owners_;    // [rows]: the rank that has the row's token
-  std::vector<float> staging_;           // rows on their way
+  std::vector<float> staging_;           // rows that are being exchanged
   std::vector<std::span<std::byte>> parts_;
 };
 

@@ -1,5 +1,5 @@
-// How the weights of each role are divided among ranks. Outputs are divided and inputs are gathered; no sum is divided. A role without a
-// row here does not compile.
+// The ways in which the weights of each role are divided among ranks. Outputs are divided and inputs are gathered; no sum is divided. A
+// role without a row here does not compile.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ enum class Split : std::uint8_t {
   everywhere,  // each rank has the whole weight
   by_token,    // rows of a table, or of the matrix that computes logits: a range of the vocabulary
   by_head,     // outputs: those of a range of query heads. If the mixer is not divided, its rank has the whole weight
-  by_kv_head,  // outputs: those of a range of KV heads. Else as by_head
-  by_column,   // outputs: a range of the FFN's columns, which stay on the rank until the product behind the activation
+  by_kv_head,  // outputs: those of a range of KV heads. The rest as by_head
+  by_column,   // outputs: a range of the FFN's columns, which stay on the rank until the product after the activation
   by_output,   // outputs: a range, which is gathered at once
   of_heads,    // as by_output, and the inputs are gathered from heads. If the mixer is not divided, its rank has the whole weight
   of_columns,  // as by_output, and the inputs are gathered from columns

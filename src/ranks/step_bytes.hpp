@@ -27,7 +27,7 @@ class ByteWriter {
   }
   void add(std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
-    const std::size_t at = out_.size();  // not insert(), of which g++ 12 warns wrongly
+    const std::size_t at = out_.size();  // insert() is not used, because g++ 12 warns wrongly of it
     out_.resize(at + bytes.size());
     std::memcpy(out_.data() + at, bytes.data(), bytes.size());
   }
@@ -36,7 +36,8 @@ class ByteWriter {
   std::vector<std::byte>& out_;
 };
 
-// Reads what a ByteWriter has written. Bytes that are too few or too many leave is_sound() false; numbers are then 0 and lists empty.
+// Reads the bytes that a ByteWriter has written. If there are too few or too many bytes, is_sound() is false, numbers are 0 and lists are
+// empty.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> in) noexcept : in_(in) {}

@@ -1,4 +1,4 @@
-// Votes of a rank's heads: what rows attend to, for token budgets that choose by it.
+// The votes of a rank's heads: how much rows attend to each key. Token budgets choose the tokens to keep by these votes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-// The sink of a rank other than 0: takes no outputs, because rank 0 hands them out, and keeps the votes of the rank's heads.
+// The sink of a rank other than 0. It takes no outputs, because rank 0 hands out the outputs. It keeps the votes of the rank's heads.
 class VoteSink final : public OutputSink {
  public:
   // Begins a step, which must live until add_to(). May throw bad_alloc.
@@ -18,11 +18,12 @@ class VoteSink final : public OutputSink {
   std::span<float> destination(std::size_t) override { return {}; }
   void done(std::size_t) override {}
   std::span<std::uint64_t> votes(std::size_t row) override { return sums_[step_->rows[row].sequence]; }
-  // Adds the votes to rank 0's. They are integers, so the order does not matter.
+  // Adds the votes to those of rank 0. Votes are integers, so the order of ranks does not matter.
   void add_to(OutputSink& sink) const;
   // Returns whether a row of the step votes.
   [[nodiscard]] bool any() const noexcept;
-  // Writes the votes, and reads those of another rank in the place of its own. read() returns false if the bytes are not the step's votes.
+  // write() writes this rank's votes. read() replaces the votes by those of another rank; it returns false if the bytes are not votes of
+  // the step.
   void write(ByteWriter& to) const;
   [[nodiscard]] bool read(ByteReader& from);
 

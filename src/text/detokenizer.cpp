@@ -33,7 +33,7 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
     bool holds_space = false;
     const Decoder* decoder = tokenizer_.decoder();
     if (decoder != nullptr) {
-      if (at_start_ || control) {  // the pieces are those of tokens that are not the first
+      if (at_start_ || control) {  // a stored piece is that of a token that is not the first, so the token is decoded anew
         TESSERA_TRY(runner, Decoder::Runner::create(*decoder));
         TESSERA_TRY(piece, runner->run(tokenizer_.text(token), at_start_));
       }
@@ -43,8 +43,8 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
       holds_space = decoder->ends_word(tokenizer_.text(token)) && piece.ends_with(' ');
       if (holds_space) piece.remove_suffix(1);
     } else {
-      // Encoding may put a space in front of a text. In the tokens that space is always a part of a token made by merges, so only such a
-      // token loses it.
+      // Encoding may put a space before a text. In the tokens this space is always a part of a token made by merges, so only a token made
+      // by merges loses it.
       const bool merged = !control && type != TokenType::user_defined && type != TokenType::byte;
       if (at_start_ && merged && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) piece.remove_prefix(1);
     }

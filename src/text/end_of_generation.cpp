@@ -6,7 +6,7 @@ namespace tessera::detail {
 namespace {
 
 enum class When : std::uint8_t {
-  always,     // a text that nobody writes by chance
+  always,     // a text that does not occur by chance
   if_special  // a text that may be ordinary ("</s>" is HTML): it ends a generation only if the vocabulary gives it a special type
 };
 struct Ending {
@@ -42,8 +42,8 @@ constexpr Ending kEndings[] = {
     {"[EOS]", When::if_special},
     {"<eos>", When::if_special},
     {"</s>", When::if_special},
-    // Tokens for filling in the middle of a file. If the model writes one of these, the middle is done, and it goes on with padding or
-    // the next file.
+    // Tokens for filling in the middle of a file. When the model writes one of these tokens, the middle is complete; after the token it
+    // writes padding or the next file.
     {"<|fim_pad|>", When::always},
     {"<fim-pad>", When::always},
     {"<fim_pad>", When::always},

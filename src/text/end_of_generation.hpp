@@ -1,5 +1,5 @@
-// Tokens that end a generation. A model's metadata names one to three of them. Many models end their turns with others too, which are
-// recognised by their texts.
+// Tokens that end a generation. A model's metadata names one to three of them. Many models also end their turns with other tokens, which
+// are recognised by their texts.
 #pragma once
 
 #include "text/vocabulary.hpp"
@@ -12,8 +12,8 @@ struct NamedEndings {
 };
 [[nodiscard]] NamedEndings named_endings() noexcept;
 
-// Marks the tokens that end a generation. If a converter gave one of them another type, it becomes a control token, because it must not
-// appear in text.
+// Marks the tokens that end a generation. Such a token becomes a control token, even if a converter gave it another type, because it must
+// not appear in text.
 void mark_end_of_generation(Vocabulary& vocabulary) noexcept;
 
 }  // namespace tessera::detail

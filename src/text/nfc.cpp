@@ -15,7 +15,7 @@ constexpr int kClassShift = 21;           // code points take 21 bits; the combi
 constexpr std::int32_t kPointMask = (1 << kClassShift) - 1;
 constexpr unsigned char kFirstJoining = 0xCC;  // first byte of U+0300 in UTF-8; every character before it is normal and joins nothing
 
-constexpr std::size_t kLargeSegment = std::size_t{1} << 16;  // in bytes; after a larger segment its memory is freed
+constexpr std::size_t kLargeSegment = std::size_t{1} << 16;  // in bytes; the memory of a larger segment is freed after the segment
 
 // Returns the code point at offset `at` of valid UTF-8, and moves `at` to the next character.
 std::int32_t next_point(std::string_view text, std::size_t& at) noexcept {
@@ -34,8 +34,8 @@ bool is_mark(const utf8proc_property_t& property) noexcept {
 }
 
 // Returns whether the letter can be composed with the letter before it. Such letters are vowels and final consonants of Hangul and, since
-// Unicode 16, vowels of Kirat Rai. (A test searches the installed version of utf8proc for others.) U+11A7 is a vowel that composes with
-// nothing. It must begin a segment, because utf8proc 2.8 takes it for "no final consonant" and drops it.
+// Unicode 16, vowels of Kirat Rai. (A test searches the installed version of utf8proc for others.) Exception: U+11A7 is a vowel that
+// composes with nothing. U+11A7 must begin a segment, because utf8proc 2.8 takes it for "no final consonant" and drops it.
 bool is_joining_letter(std::int32_t c) noexcept {
   return (c >= 0x1160 && c <= 0x11FF && c != 0x11A7) || (c >= 0x16D40 && c <= 0x16D7F);
 }
@@ -75,7 +75,7 @@ Joining joining_of(std::int32_t c) noexcept {
 std::string_view Nfc::normalize(std::string_view text) {
   normal_.clear();
   bool differs = false, to_do = false;
-  std::size_t begin = 0, copied = 0;  // where the segment begins; how many bytes of the text are in normal_ already
+  std::size_t begin = 0, copied = 0;  // beginning of the segment; number of bytes of the text that are in normal_ already
   const auto end_segment = [&](std::size_t end) {
     if (!to_do) return;
     to_do = false;

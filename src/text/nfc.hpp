@@ -12,9 +12,9 @@ namespace tessera::detail {
 
 // The change that a character can undergo when a text is normalised.
 enum class Joining : std::uint8_t {
-  normal,   // it stays as it is, and does not join the character before it
-  changes,  // it becomes another character or several, but does not join the character before it
-  joins     // it may be composed with the character before it, or change places with it
+  normal,   // the character stays as it is, and does not join the character before it
+  changes,  // the character becomes another character or several, but does not join the character before it
+  joins     // the character may be composed with the character before it, or change places with it
 };
 [[nodiscard]] Joining joining_of(std::int32_t code_point) noexcept;
 
@@ -22,8 +22,8 @@ enum class Joining : std::uint8_t {
 class Nfc {
  public:
   // Returns the normal form of `text`, which must be valid UTF-8. If `text` is normal already, returns it. Otherwise returns a view into
-  // this object, valid until the next call. It takes linear time, apart from sorting: n log n for n consecutive marks, of which real
-  // texts have few. The normal form has at most three times the bytes of the text.
+  // this object, valid until the next call. Takes linear time, apart from sorting n consecutive marks in n log n. (Real texts have few
+  // consecutive marks.) The normal form has at most three times the bytes of the text.
   [[nodiscard]] std::string_view normalize(std::string_view text);
 
   static constexpr std::size_t kMostGrowth = 3;

@@ -1,5 +1,5 @@
-// The library PCRE2: its header, objects that free themselves, and its messages. Patterns of GGUF's pre-tokenizers and those of a
-// tokenizer.json are matched by it.
+// The library PCRE2: its header, objects that free themselves, and its messages. PCRE2 matches the patterns of GGUF's pre-tokenizers and of
+// tokenizer.json files.
 #pragma once
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -23,7 +23,7 @@ using Pcre2CompileContext = std::unique_ptr<pcre2_compile_context, FreePcre2>;
 using Pcre2MatchData = std::unique_ptr<pcre2_match_data, FreePcre2>;
 using Pcre2MatchContext = std::unique_ptr<pcre2_match_context, FreePcre2>;
 
-// Compiles a pattern, for matches on the processor itself where PCRE2 can. Returns nullptr if PCRE2 refuses it, and its code in `error`.
+// Compiles a pattern, if possible to machine code (JIT). If PCRE2 refuses the pattern, returns nullptr, and sets `error` to PCRE2's code.
 [[nodiscard]] inline Pcre2Code compile_pcre2(std::string_view pattern, std::uint32_t options, pcre2_compile_context* context, int& error) {
   PCRE2_SIZE offset = 0;
   Pcre2Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error, &offset, context));
@@ -32,13 +32,13 @@ using Pcre2MatchContext = std::unique_ptr<pcre2_match_context, FreePcre2>;
   return code;
 }
 
-// Returns whether an error of PCRE2 says that memory is short.
+// Returns whether an error of PCRE2 says that there is not enough memory.
 [[nodiscard]] inline bool is_pcre2_memory_error(int code) noexcept {
   constexpr int kCompileNoMemory = 121;
   return code == PCRE2_ERROR_NOMEMORY || code == kCompileNoMemory;
 }
 
-// Returns PCRE2's sentence for an error.
+// Returns PCRE2's message for an error.
 [[nodiscard]] inline std::string pcre2_message(int code) {
   PCRE2_UCHAR text[160] = {};
   pcre2_get_error_message(code, text, sizeof text);

@@ -85,8 +85,8 @@ bool SpecialTokens::Finder::overlap() const noexcept {
   return false;
 }
 
-// Used if tokens of the stretch overlap. Keeps the best token (the longest), then the best of those that do not overlap it, and so on.
-// ends_ then has only the tokens that are kept.
+// Resolves overlaps of the tokens in a stretch. Keeps the best token (the longest), then the best of the tokens that do not overlap it, and
+// so on. Afterwards ends_ has only the tokens that are kept.
 void SpecialTokens::Finder::settle() {
   const auto worse = [&](std::uint32_t a, std::uint32_t b) {
     const TextAutomaton::Node &x = tokens_.automaton_.node(ends_[a]), &y = tokens_.automaton_.node(ends_[b]);
@@ -109,8 +109,8 @@ void SpecialTokens::Finder::settle() {
     if (taken.contains(last)) {
       ends_[last] = 0;
     } else if (!taken.contains(begin)) {
-      // It is enough to look at the first and the last byte of this token. A token that was kept before is at least as long. So if the kept
-      // token overlaps this token, it covers this token's first or last byte.
+      // Checking the first and the last byte of this token is enough. A token that was kept before is at least as long. So if the kept
+      // token overlaps this token, the kept token covers this token's first or last byte.
       for (std::uint32_t i = begin; i <= last; ++i) taken.insert(i);
     } else {
       ends_[last] = token_at(ends_[last], last - taken.previous(last));

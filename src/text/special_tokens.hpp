@@ -1,5 +1,5 @@
-// Special tokens are found in a text before anything else is encoded. User-defined tokens always are; control and unknown tokens only if
-// the caller wants them parsed. If tokens overlap, the longest token of the whole text is taken first, then the longest that does not
+// Special tokens are found in a text before anything else is encoded. User-defined tokens are always found; control and unknown tokens only
+// if the caller wants them parsed. If tokens overlap, the longest token of the whole text is taken first, then the longest that does not
 // overlap it, and so on (as llama.cpp's tokenizer_st_partition does). Among equally long tokens, the one with the lower id is taken first,
 // then the leftmost.
 //
@@ -29,7 +29,7 @@ class SpecialTokens {
   [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerMetadata& metadata) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return automaton_.memory_bytes(); }
 
-  // Finds the tokens in a text one after another. Its memory is at most nine bytes for each byte of the text, and usually none.
+  // Finds the tokens in a text one after another. Needs at most nine bytes of memory for each byte of the text, and usually none.
   class Finder {
    public:
     Finder(const SpecialTokens& tokens, const Vocabulary& vocabulary, std::string_view text, Special special) noexcept
@@ -48,9 +48,9 @@ class SpecialTokens {
     const Vocabulary& vocabulary_;
     std::string_view text_;
     bool parse_;
-    std::size_t read_ = 0;   // how many bytes of the text the automaton has read
+    std::size_t read_ = 0;   // number of bytes of the text that the automaton has read
     std::size_t begin_ = 0;  // offset in the text of the present stretch
-    std::size_t at_ = 0;     // how many bytes of the stretch next() has passed
+    std::size_t at_ = 0;     // number of bytes of the stretch that next() has passed
     std::vector<std::uint32_t> ends_;  // [byte of the stretch]: node of the token that ends with this byte; 0: none
   };
 

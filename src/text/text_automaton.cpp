@@ -68,7 +68,7 @@ TextAutomaton::TextAutomaton(std::vector<Entry> entries) {
   for (std::uint32_t node = 0; node + 1 < nodes_.size(); ++node) link(node);
 }
 
-// Sets the fallbacks of the node's children. Precondition: those of all nodes with shorter texts are set.
+// Sets the fallbacks of the node's children. Precondition: the fallbacks of all nodes with shorter texts are set.
 void TextAutomaton::link(std::uint32_t parent) {
   for (std::uint32_t node = nodes_[parent].first_child; node < nodes_[parent + 1].first_child; ++node) {
     Node& made = nodes_[node];

@@ -1,5 +1,5 @@
-// An automaton that finds many texts at once (Aho and Corasick, 1975). It reads a text byte by byte, and knows at each byte which of its
-// texts end there.
+// An automaton that finds many texts at once (Aho and Corasick, 1975). The automaton reads a text byte by byte, and knows at each byte
+// which of its own texts end there.
 #pragma once
 
 #include <array>

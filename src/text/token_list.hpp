@@ -1,5 +1,5 @@
-// The tokens of an encoded text. A vector that doubles would take up to three times its size while it grows; this list is bounded by the
-// size of the text.
+// The tokens of an encoded text. A vector that doubles would take up to three times its size while it grows. The memory of this list is
+// bounded by the size of the text.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class TokenList {
     if (tokens_.size() == tokens_.capacity()) reserve(1);
     tokens_.push_back(static_cast<Token>(id));
   }
-  // Makes room for `more` further tokens.
+  // Makes sure that `more` further tokens fit.
   void reserve(std::size_t more) {
     const std::size_t needed = tokens_.size() + more;
     if (needed <= tokens_.capacity()) return;

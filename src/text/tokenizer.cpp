@@ -47,7 +47,7 @@ std::vector<Token> suppressed_by(const TokenizerMetadata& metadata) {
   return tokens;
 }
 
-// Returns what the setting sentencepiece_model says: a list of bytes, or a text of them.
+// Reads the model from the setting sentencepiece_model, which has its bytes as a list of bytes or as a text.
 Result<SentencePieceModel> read_sentencepiece(const Settings& settings, const std::stop_token& stop) {
   const std::optional<SettingValue> value = settings.find(Setting::sentencepiece_model);
   if (value && std::holds_alternative<ValueList>(*value)) {
@@ -77,7 +77,7 @@ struct [[gnu::visibility("hidden")]] Tokenizer::State {
   PairFrame pair_frame = {};
 
   [[nodiscard]] static Result<std::shared_ptr<State>> from_lists(const Settings& settings, const std::stop_token& stop);
-  // `text`: a tokenizer.json.
+  // `text`: the text of a tokenizer.json.
   [[nodiscard]] static Result<std::shared_ptr<State>> from_json(std::string_view text, const Settings& settings, const std::stop_token& stop);
   [[nodiscard]] static Result<TokenizerPlan> plan_lists(const Settings& settings, const std::stop_token& stop);
   [[nodiscard]] static Result<TokenizerPlan> plan_json(std::string_view text, const Settings& settings, const std::stop_token& stop);
@@ -138,7 +138,8 @@ Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::from_lists(const Set
   const std::uint32_t bos = state->vocabulary.bos(), eos = state->vocabulary.eos();
   if (bos != kNoToken && state->rules.add_bos) state->frame.front.push_back(static_cast<Token>(bos));
   if (eos != kNoToken && state->rules.add_eos) state->frame.back.push_back(static_cast<Token>(eos));
-  // As XLM-R does: <s> first </s></s> second </s>. Models of lists with segments have word pieces, which are read as a tokenizer.json.
+  // The frame of two texts is that of XLM-R: <s> first </s></s> second </s>. Models of lists with segments have word pieces, which are read
+  // as a tokenizer.json.
   state->pair_frame = {.front = state->frame.front, .between = state->frame.back, .back = state->frame.back};
   state->pair_frame.between.insert(state->pair_frame.between.end(), state->frame.back.begin(), state->frame.back.end());
   return state;
@@ -234,11 +235,11 @@ Hash128 Tokenizer::fingerprint() const noexcept { return state_ == nullptr ? Has
 bool Tokenizer::operator==(const Tokenizer& other) const noexcept {
   if (state_ == other.state_) return true;
   if (state_ == nullptr || other.state_ == nullptr || state_->fingerprint != other.state_->fingerprint) return false;
-  // A file can be made so that its hash equals another's. So the large parts are compared too.
+  // A file can be made so that its hash equals the hash of another file. So the large parts are compared too.
   if (state_->vocabulary != other.state_->vocabulary || state_->merges != other.state_->merges) return false;
   if (state_->pipeline.has_value() != other.state_->pipeline.has_value()) return false;
   if (state_->pipeline && !state_->pipeline->same_rules(*other.state_->pipeline)) return false;
-  // If one has a unigram model the other has one too, because the hash covers the model.
+  // If one tokenizer has a unigram model, the other has one too, because the hash covers the kind of model.
   return !state_->unigram || state_->unigram->charsmap == other.state_->unigram->charsmap;
 }
 
@@ -292,7 +293,7 @@ Status Tokenizer::State::encode_text(std::string_view text, Special special, Tok
   }
   std::string scratch;
 
-  // Encodes the ordinary text between special tokens. A space is put in front of it (if the vocabulary does that) at the beginning and
+  // Encodes the ordinary text between special tokens. A space is put before the text (if the vocabulary does that) at the beginning and
   // after each special token, but not before an empty text (as llama.cpp's is_prev_special).
   const auto encode_between = [&](std::string_view part) -> Status {
     if (part.empty()) return {};

@@ -27,7 +27,7 @@ constexpr int hex_digit(char c) noexcept {
 }
 
 // Returns whether white space after a special token is dropped, as in Phi-3's tokenizer ("rstrip" in tokenizer.json). GGUF has no key for
-// it, so it is decided by the model's name, as in llama.cpp.
+// this, so the model's name decides, as in llama.cpp.
 Result<bool> strips_after_special(const Settings& settings) {
   TESSERA_TRY(const std::string_view name, settings.string_or(Setting::name, ""));
   std::string lower(name.substr(0, 256));
@@ -242,7 +242,7 @@ Result<TokenizerMetadata> read_tokenizer_metadata(const Settings& settings, cons
 Result<std::uint32_t> read_token_id(const Settings& settings, Setting setting, std::uint32_t tokens, std::uint32_t absent) {
   if (!settings.has(setting)) return absent < tokens ? absent : kNoToken;
   TESSERA_TRY(const std::uint64_t id, settings.unsigned_integer(setting));
-  if (id == kNoToken) return kNoToken;  // -1 as a 32-bit number: some converters write it to say that there is no such token
+  if (id == kNoToken) return kNoToken;  // -1 as a 32-bit number: some converters write it if there is no such token
   if (id < tokens) return static_cast<std::uint32_t>(id);
   return error_at(ErrorCode::corrupt_file, settings.called(setting), "token {} is not in a vocabulary of {}", id, tokens);
 }

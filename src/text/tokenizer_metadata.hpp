@@ -1,4 +1,4 @@
-// The settings of a model's tokenizer. All of them are read and checked before anything is built from them, so later code need not check
+// The settings of a model's tokenizer. All settings are read and checked before anything is built from them, so later code need not check
 // again. Reading them allocates no memory that grows with the file.
 #pragma once
 
@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kNoToken = 0xFFFFFFFFu;
 
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, which stands for a space in SentencePiece's vocabularies
 
-// The rules of encoding beside the vocabulary. The tokenizer keeps them.
+// The rules of encoding, apart from the vocabulary. The tokenizer keeps these rules.
 struct TokenizerRules {
   TokenizerModel model = TokenizerModel::none;
   const PreTokenizerSpec* pre = nullptr;  // only for `gpt2`
@@ -54,21 +54,23 @@ struct TokenizerMetadata {
 // Reads and checks the settings: first that the lists have matching lengths, then each value.
 [[nodiscard]] Result<TokenizerMetadata> read_tokenizer_metadata(const Settings& settings, const std::stop_token& stop);
 
-// Return a setting that is a token id, or a list of them. `tokens`: the size of the vocabulary. A setting that is absent gives `absent` (or
-// kNoToken, if that is no token) and nullopt. Errors: corrupt_file, a value is no id of the vocabulary; cancelled.
+// Return a setting that is a token id, or a list of token ids. `tokens`: the size of the vocabulary. If the setting is absent, return
+// `absent` (kNoToken, if `absent` is not a token of the vocabulary), or nullopt. Errors: corrupt_file, a value is not an id of the
+// vocabulary; cancelled.
 [[nodiscard]] Result<std::uint32_t> read_token_id(const Settings& settings, Setting setting, std::uint32_t tokens,
                                                   std::uint32_t absent = kNoToken);
 [[nodiscard]] Result<std::optional<ValueList>> read_token_list(const Settings& settings, Setting setting, std::uint32_t tokens,
                                                                const std::stop_token& stop);
 
-// Returns whether `stop` was requested. It looks only once in 65,536 steps, so loops over a file's lists can call it in each step.
+// Returns whether `stop` was requested. Looks at `stop` only once in 65,536 steps, so loops over a file's lists can call this function in
+// each step.
 [[nodiscard]] inline bool is_stopped(const std::stop_token& stop, std::uint64_t step) noexcept {
   return (step & 0xFFFFu) == 0 && stop.stop_requested();
 }
 [[nodiscard]] Error loading_stopped() noexcept;
 
-// Returns the byte that a text such as "<0x0A>" stands for (10). `llama` vocabularies write bytes so. nullopt: the text is not of this
-// form.
+// Returns the byte that a text such as "<0x0A>" stands for (10). `llama` vocabularies write bytes in this form. nullopt: the text has
+// another form.
 [[nodiscard]] std::optional<unsigned char> byte_of(std::string_view text) noexcept;
 
 [[nodiscard]] constexpr bool is_special(TokenType type) noexcept {

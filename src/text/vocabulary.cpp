@@ -109,7 +109,7 @@ bool Vocabulary::load_types(const TokenizerMetadata& metadata, const std::stop_t
     }
   }
   if (metadata.types) return true;
-  // Files of old converters have no types. They are derived from the tokens' texts and from the special ids.
+  // Files of old converters have no types. Then the types are derived from the tokens' texts and from the special ids.
   for (const std::uint32_t id : {bos_, eos_}) {
     if (id != kNoToken) set_type(id, TokenType::control);
   }

@@ -46,10 +46,10 @@ class Vocabulary {
 
   // Returns the token with this text; if there are several, the one with the lowest id. kNoToken: there is none.
   [[nodiscard]] std::uint32_t find(std::string_view text) const noexcept;
-  // Does the same, but finds only tokens that ordinary text may become. As in SentencePiece, control, unknown and byte tokens are never
-  // the result of a merge.
+  // Does the same as find(), but finds only tokens that ordinary text may become. As in SentencePiece, control, unknown and byte tokens are
+  // never the result of a merge.
   [[nodiscard]] std::uint32_t find_ordinary(std::string_view text) const noexcept;
-  // Does the same, but finds byte tokens too: in a tokenizer.json, merges may have them as parts.
+  // Does the same as find_ordinary(), but finds byte tokens too: in a tokenizer.json, merges may have byte tokens as parts.
   [[nodiscard]] std::uint32_t find_mergeable(std::string_view text) const noexcept;
   [[nodiscard]] bool is_ordinary(std::uint32_t id) const noexcept {
     return !is_control(id) && type(id) != TokenType::byte && (kinds_[id] & kOutside) == 0;
@@ -60,15 +60,15 @@ class Vocabulary {
   // Returns the token for a single byte; kNoToken if there is none. Its text is <0x0A> (llama, unigram, gemma4), or the byte's letter in
   // GPT-2's alphabet (gpt2).
   [[nodiscard]] std::uint32_t byte_token(unsigned char byte) const noexcept { return byte_tokens_[byte]; }
-  // Returns the token for characters and bytes that no other token has: the unknown token, or kNoToken. It is kNoToken too if the
-  // vocabulary's unknown token is a control token, because some vocabularies name an end of text there, and no text may become that.
+  // Returns the token for characters and bytes that no other token has: the unknown token; kNoToken if there is none. Exception: if the
+  // unknown token is a control token, returns kNoToken. Some vocabularies name an end of text there, and no text may become that token.
   [[nodiscard]] std::uint32_t stand_in() const noexcept {
     return unknown_ == kNoToken || type(unknown_) == TokenType::control ? kNoToken : unknown_;
   }
 
   void set_type(std::uint32_t id, TokenType type) noexcept;
   void set_ends_generation(std::uint32_t id, bool ends) noexcept;
-  // Says that a token is an added token outside of the model's vocabulary: ordinary text never becomes this token.
+  // Marks a token as an added token outside of the model's vocabulary: ordinary text never becomes this token.
   void set_outside(std::uint32_t id) noexcept { kinds_[id] |= kOutside; }
 
   // Calls add(values) for each array of the vocabulary, for a hash over all of them.
@@ -95,7 +95,7 @@ class Vocabulary {
   void find_byte_tokens(TokenizerModel model) noexcept;
 
   std::vector<char> texts_;
-  std::vector<char> pieces_;  // as many bytes as texts_, because no piece is longer than its text; a decoder's may be longer
+  std::vector<char> pieces_;  // as many bytes as texts_, because no piece is longer than its text. A decoder's pieces may be longer
   std::vector<std::uint32_t> text_offsets_, piece_offsets_;  // [size + 1]
   std::vector<std::uint8_t> kinds_;                          // [size]
   std::vector<float> scores_;                                // [size]; only for `llama` and `unigram`

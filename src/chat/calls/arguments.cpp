@@ -100,7 +100,7 @@ class Values {
     texts_.push_back(any_text_of(texts));
   }
 
-  // Adds the strings that the schema allows, written as plain text. None may contain a marker of the format.
+  // Adds the strings that the schema allows, written as plain text. No string may contain a marker of the format.
   void add_text(const Json& schema, const std::string& path, std::initializer_list<std::string_view> others = {}) {
     const bool ignores = options_.unsupported == JsonUnsupported::ignore;
     Json rest = Json::object();

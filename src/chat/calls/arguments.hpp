@@ -11,7 +11,7 @@
 
 namespace tessera::calls {
 
-// Returns the JSON Schema of a tool's arguments. If the tool gives none, it is that of an object without properties.
+// Returns the JSON Schema of a tool's arguments. For a tool without a schema, returns the schema of an object without properties.
 [[nodiscard]] Json parameters_of(const Json& function);
 
 // Returns the grammar of arguments that are written as JSON and satisfy the schema.
@@ -26,7 +26,7 @@ namespace tessera::calls {
 // Returns the grammar of arguments that are written as elements: mark<KEY>VALUE mark</KEY> for each, in the order of the properties.
 [[nodiscard]] Grammar element_arguments(const Json& schema, const CallForm& form, const JsonSchemaOptions& options);
 
-// Returns a looser schema, which every way of writing can express: only the properties' names, and whether their values may be strings.
+// Returns a looser schema, which every call syntax can express: only the properties' names, and whether their values may be strings.
 [[nodiscard]] Json loosened(const Json& schema);
 
 // Returns the grammar of arguments that are written as in Python: (key=value, ...).

@@ -34,8 +34,8 @@ class Literals {
       pair.part(value(property.schema, property.path, depth + 1));
       pairs.push_back(pair.done());
     }
-    // The list may begin with any property up to the first required one. After each property, all further required ones must follow; the
-    // others may.
+    // The list may begin with any property up to the first required one. After each property, all later required properties must follow,
+    // and other later properties may follow.
     std::vector<Grammar> beginnings;
     bool may_be_empty = true;
     for (std::size_t i = 0; i < list.size() && may_be_empty; ++i) {
@@ -94,7 +94,7 @@ class Literals {
   [[nodiscard]] virtual Grammar object() const = 0;  // any object
   [[nodiscard]] virtual std::string quoted(const std::string& text, const std::string& path) const = 0;
   [[nodiscard]] virtual std::vector<std::string> keys(const std::string& name) const = 0;  // the ways in which a name may be written
-  [[nodiscard]] virtual std::string_view constant(const Json& value) const = 0;            // how true, false and null are written
+  [[nodiscard]] virtual std::string_view constant(const Json& value) const = 0;            // the text for true, false or null
 
  private:
   void spend(std::size_t parts, const std::string& path) const {

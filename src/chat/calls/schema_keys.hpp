@@ -16,7 +16,7 @@ struct Property {
   std::string name;
   Json schema;
   bool required = false;
-  std::string path;  // its place in the schema, such as "/properties/city"
+  std::string path;  // the property's place in the schema, such as "/properties/city"
 };
 
 [[noreturn]] void refuse(const std::string& path, std::string_view what);

@@ -49,7 +49,7 @@ class Calls {
     }
   }
 
-  // If a tool's schema cannot be expressed, loosens it as far as necessary. Returns one warning for each tool whose schema is not
+  // If a tool's schema cannot be expressed, loosens the schema as far as necessary. Returns one warning for each tool whose schema is not
   // followed completely.
   std::vector<std::string> loosen() {
     std::vector<std::string> warnings;
@@ -95,7 +95,7 @@ class Calls {
   }
 
  private:
-  // written: the model must write the opening marker; read: it is already at the end of the text before.
+  // written: the model must write the opening marker; read: the text before ends with the opening marker already.
   enum class Opening { written, read };
 
   // Returns the markers with which calls begin.
@@ -125,8 +125,8 @@ class Calls {
     return region == format_.regions.end() ? nullptr : &*region;
   }
 
-  // If the prompt has begun reasoning, returns the grammar of the rest of that reasoning, up to its end. Call markers in it begin no
-  // call.
+  // If the prompt has begun reasoning, returns the grammar of the rest of that reasoning, up to its end. Call markers in the reasoning
+  // begin no call.
   [[nodiscard]] Grammar begun_reasoning() const {
     const OutputRegion* region = reasoning_region();
     if (!options_.starts_in_reasoning || region == nullptr) return Sequence().done();
@@ -182,8 +182,8 @@ class Calls {
     out.part(body(region));
     if (region.close.empty()) return out.done();
     out.pattern(kSpace);
-    // A marker that ends the turn is mostly the token that ends the generation, so it does not appear in the text. Then it is not
-    // required.
+    // A marker that ends the turn is mostly the token that ends the generation, so it does not appear in the text. Then the grammar does
+    // not require the marker.
     const bool ends_turn = std::all_of(region.close.begin(), region.close.end(), [&](const std::string& close) {
       return std::find(format_.dropped.begin(), format_.dropped.end(), close) != format_.dropped.end();
     });

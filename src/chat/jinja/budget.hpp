@@ -14,7 +14,7 @@ struct Failure {
   ErrorCode code;
   std::string message;
   std::uint32_t line = 0;      // 0: not known yet; the evaluator fills it in on the way
-  std::string construct = {};  // what failed: "{% for %}", "the filter 'trim'"
+  std::string construct = {};  // the construct that failed: "{% for %}", "the filter 'trim'"
 };
 
 [[noreturn]] inline void fail(std::string message, ErrorCode code = ErrorCode::invalid_argument) {

@@ -46,8 +46,8 @@ struct Callable : Object {
   [[nodiscard]] virtual Value attribute(Evaluator&, std::string_view) const { return {}; }
 };
 
-// Refers to the scope in which a macro was defined. The scope may end before the macro is called; `serial` tells whether the index still
-// means the same scope.
+// Refers to the scope in which a macro was defined. The scope may end before the macro is called. `serial` tells whether the scope at the
+// index is still the same scope.
 struct ScopeRef {
   std::uint32_t index;
   std::uint64_t serial;
@@ -57,14 +57,14 @@ struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
 };
 
-// The variable `loop`. A template may keep it after the loop's end; then it has no items any more.
+// The variable `loop`. A template may keep this variable after the loop's end; then it has no items any more.
 struct Loop : Object {
   Loop(Budget& budget, const Stmt& stmt_, const Values& items_, std::uint32_t level_, std::uint32_t scope_)
       : Object(budget, sizeof(Loop)), stmt(stmt_), items(&items_), level(level_), scope(scope_) {}
   const Stmt& stmt;
   mutable const Values* items;
   mutable std::size_t index = 0;      // index of the loop's present item, from 0
-  std::uint32_t level;                // how deep a recursive loop has called itself, from 0
+  std::uint32_t level;                // depth of a recursive loop's calls to itself, from 0
   std::uint32_t scope;                // index of the scope around the loop
   mutable std::optional<Value> seen;  // the value that loop.changed() was last given
 };
@@ -101,7 +101,7 @@ class Evaluator {
   struct Scope {
     std::uint32_t parent;
     std::uint64_t serial;
-    std::size_t first;  // index in bindings_ of the scope's first binding; the next scope's begin where these end
+    std::size_t first;  // index in bindings_ of the scope's first binding; the bindings of the next scope begin where these end
   };
   class ScopeGuard;
   class Capture;
@@ -144,9 +144,9 @@ class Evaluator {
   std::uint64_t serial_ = 0;
   std::deque<Namespace> namespaces_;  // a deque, because values point at its elements
   Text output_;
-  Builder* capture_ = nullptr;  // where the output of macros, set blocks and the like goes; nullptr: it goes to output_
+  Builder* capture_ = nullptr;  // destination of the output of macros, set blocks and the like; nullptr: output goes to output_
   Name loop_name_, caller_name_, varargs_name_, kwargs_name_;
-  const Value* filter_input_ = nullptr;  // the value for filters without an operand (those of a filter block)
+  const Value* filter_input_ = nullptr;  // the value for filters without an operand (in filter blocks)
 };
 
 // --- Defined in operators.cpp: Python's arithmetic.

@@ -1,4 +1,4 @@
-// Guards (RAII) for scopes of variables and for captures of output: their destructors leave what the evaluator has entered.
+// Guards (RAII) for scopes of variables and for captures of output. The destructor of a guard ends the scope or the capture.
 #pragma once
 
 #include "chat/jinja/evaluator.hpp"

@@ -28,8 +28,8 @@ struct Macro : Callable {
   std::string name;
 };
 
-// At the end of a loop, takes the items from the loop's variable. So a `loop` that a template has kept does not keep the items alive, nor
-// itself if it is among them.
+// At the end of a loop, removes the items from the loop's variable. So a `loop` that a template has kept does not keep the items alive.
+// (One of the items may be the `loop` itself.)
 struct LoopEnd {
   const Loop& loop;
   ~LoopEnd() {
@@ -215,8 +215,9 @@ Evaluator::Flow Evaluator::run_branch(const Stmt& stmt) {
   return Flow::on;
 }
 
-// Runs a loop. As in the Python code that jinja2 makes, the else body runs if no item's body has run to its end: there were no items,
-// `continue` left each body, or `break` left the first. `break` and `continue` in the else body are for the loop around it.
+// Runs a loop. As in the Python code that jinja2 makes, the else body runs if no item's body has run to its end. This is so if there were
+// no items, if `continue` left each body, or if `break` left the first body. `break` and `continue` in the else body are for the loop
+// around this one.
 Evaluator::Flow Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth) {
   check_stack();
   const Values* items = &values;

@@ -32,8 +32,7 @@ enum class Ends : std::uint8_t { left = 1, right = 2, both = 3 };
 // Returns the text with `left` copies of `with` before it and `right` copies after it.
 [[nodiscard]] Value padded(Evaluator& evaluator, const Text& text, std::int64_t left, std::int64_t right, const Text& with);
 
-// A line of a text, as str.splitlines() gives it: [begin, end) is the line without its line end, and `next` is where the next line
-// begins.
+// A line of a text, as str.splitlines() gives it. [begin, end) is the line without its line end. The next line begins at `next`.
 struct Line {
   std::size_t begin, end, next;
 };

@@ -82,7 +82,7 @@ class Text {
 
  private:
   struct Run {
-    std::size_t end;  // offset behind the run's last byte
+    std::size_t end;  // offset after the run's last byte
     TextOrigin origin;
   };
   void extend(TextOrigin origin) {

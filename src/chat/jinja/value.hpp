@@ -1,5 +1,5 @@
-// The values of the evaluator: the types of Python values that templates use. A value never changes. Exceptions: namespaces, and how far an
-// iterator has been read.
+// The values of the evaluator: the types of Python values that templates use. A value never changes. Exceptions: namespaces, and the
+// position of an iterator.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class Kind : std::uint8_t {
   callable,
 };
 
-// The base of all values on the heap. It counts their size against the memory limit.
+// The base of all values on the heap. The constructor and the destructor count the object's size against the memory limit.
 class Object {
  public:
   Object(Budget& budget, std::size_t bytes, std::uint32_t depth = 0) : budget_(budget), bytes_(bytes + kOverhead), depth_(depth) {
@@ -32,7 +32,7 @@ class Object {
   virtual ~Object() { budget_.give_back(bytes_); }
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
-  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // how deep containers are nested in this one
+  [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }  // depth of nesting of the containers in this object
 
  private:
   static constexpr std::size_t kOverhead = 48;  // bytes that the heap needs for the allocations themselves
@@ -134,7 +134,7 @@ struct List : Object {
 };
 struct Dict : Object {
   Dict(Budget& budget, Members of);
-  Members members;                   // in the order in which they were added
+  Members members;                   // members in the order in which they were added
   std::vector<std::uint32_t> order;  // indices of members sorted by key; only for large dicts (find_member())
 };
 struct Range : Object {
@@ -145,14 +145,14 @@ struct Range : Object {
 struct Iterator : Object {
   Iterator(Budget& budget, Values of);
   Values items;
-  mutable std::size_t at = 0;  // how many items have been read
+  mutable std::size_t at = 0;  // number of items that have been read
 };
 // The result of keys(), values() or items(). The method's name is kept because Python prints it.
 struct DictView : List {
   DictView(Budget& budget, Values of, std::string_view called) : List(budget, std::move(of)), name(called) {}
   std::string_view name;
 };
-// An undefined value with the reason why it is undefined, which the error says when the value is first used.
+// An undefined value with the reason why it is undefined. The error at the value's first use states the reason.
 struct Missing : Object {
   Missing(Budget& budget, std::string why_) : Object(budget, sizeof(Missing) + why_.capacity()), why(std::move(why_)) {}
   std::string why;

@@ -2,7 +2,7 @@
 // the name.
 //
 // If a header is malformed, the name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be a
-// name, the region is treated as text (without its markers), up to its end or up to where the next call begins.
+// name, the region is treated as text (without its markers), up to its end or up to the next call.
 #include <algorithm>
 #include <cctype>
 
@@ -63,8 +63,8 @@ void OutputParser::State::collect_marks() {
   marks_.erase(std::unique(marks_.begin(), marks_.end()), marks_.end());
 }
 
-// Returns whether the text can be a tool's name. It can if a given tool has that name, or if it has neither white space nor a character
-// that occurs in markers, in JSON's syntax or in calls.
+// Returns whether the text can be a tool's name: a given tool has that name, or the text has neither white space nor a character that
+// occurs in markers, in JSON's syntax or in calls.
 bool OutputParser::State::is_name(std::string_view name) const {
   if (name.empty() || name.size() > kLongestName) return false;
   if (is_tool(name)) return true;
@@ -99,7 +99,7 @@ bool OutputParser::State::may_become_name(std::string_view text) const {
   return is_name(word) && (next == behind.npos || form_->name_end.find(behind[next]) != std::string::npos);
 }
 
-// Returns the tool to which a rewritten id belongs: `add` for "functions_add_0". Some models and hosts write that instead of
+// Returns the tool to which a rewritten id belongs: `add` for "functions_add_0". Some models and hosts write the id in this way instead of
 // "functions.add:0".
 std::string OutputParser::State::tool_of_id(std::string_view name) const {
   std::string found;
@@ -194,7 +194,7 @@ OutputParser::State::Progress OutputParser::State::step_arguments() {
   return Progress::waits;
 }
 
-// Reads what comes between calls: the region's end marker, the region's opening marker once more, or the beginning of the next call.
+// Reads the text between calls: the region's end marker, the region's opening marker once more, or the beginning of the next call.
 OutputParser::State::Progress OutputParser::State::step_between() {
   skip_space();
   if (buffer_.empty()) return Progress::waits;
@@ -258,8 +258,8 @@ OutputParser::State::Progress OutputParser::State::step_between() {
   }
 }
 
-// Returns the form of the call that begins at the start of the buffer. nullptr: no call begins there. nullopt: that is not clear before
-// more bytes come.
+// Returns the form of the call that begins at the start of the buffer. nullptr: no call begins there. nullopt: not clear before more bytes
+// come.
 std::optional<const CallForm*> OutputParser::State::form_here() const {
   if (format_.header) return nullptr;  // the message's header has named the call already
   bool unsure = false;
@@ -327,8 +327,8 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   if (!form.id_mark.empty() && !is_tool(name)) {
     if (std::string tool = tool_of_id(id); !tool.empty()) name = std::move(tool);
   }
-  // The whole header is checked again, because a header that comes in pieces is given up at the first byte that cannot belong to it, and
-  // the result must not depend on the pieces.
+  // The whole header is checked again. A header that comes in pieces is given up at the first byte that cannot belong to it, and the result
+  // must not depend on the pieces.
   if (!may_end || !is_name(name) || !may_become_name(header)) {
     malformed();
     return Progress::made;
@@ -339,7 +339,7 @@ OutputParser::State::Progress OutputParser::State::step_name() {
 }
 
 OutputParser::State::Progress OutputParser::State::step_close() {
-  // If the closing marker begins with a line end, it is searched without it, because models may write other white space there.
+  // If the closing marker begins with a line end, the line end is left out of the search, because models may write other white space there.
   const std::string_view close = trimmed(form_->close);
   skip_space();
   const auto here = close.empty() ? std::optional(true) : starts_with(close);

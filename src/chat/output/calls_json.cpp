@@ -17,8 +17,8 @@ std::string string_of(std::string_view raw) {
   return value && value->string() != nullptr ? *value->string() : std::string();
 }
 
-// Returns the arguments of a call if they do not begin as an object: {} for null and for nothing; the object, for a string that contains
-// one; else the value as it is.
+// Returns the arguments of a call if they do not begin as an object. For null and for nothing: {}. For a string that contains an object:
+// that object. Otherwise the value as it is.
 std::string as_arguments(const std::string& raw) {
   if (raw.empty() || raw == "null") return "{}";
   const std::string text = string_of(raw);
@@ -33,7 +33,8 @@ bool is_arguments_key(const std::string& key, const CallForm& form) {
 
 }  // namespace
 
-// Passes arguments on as they arrive. White space at their end is held back, because after the value it does not belong to the arguments.
+// Passes arguments on as they arrive. Holds white space at their end back, because white space after the whole value does not belong to the
+// arguments.
 void OutputParser::State::stream_arguments(std::string_view text) {
   held_ += text;
   const std::size_t end = held_.find_last_not_of(kBlanks) + 1;
@@ -41,8 +42,8 @@ void OutputParser::State::stream_arguments(std::string_view text) {
   held_.erase(0, end);
 }
 
-// Returns whether a marker of the region is at offset `at`, which must be outside of JSON strings, where JSON has no '<'. nullopt: that
-// is not clear before more bytes come.
+// Returns whether a marker of the region is at offset `at`. The offset must be outside of JSON strings, where JSON has no '<'. nullopt: not
+// clear before more bytes come.
 std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   if (rest[0] != '<') return false;

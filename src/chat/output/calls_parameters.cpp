@@ -1,8 +1,8 @@
 // Calls whose parameters are written between markers, one after the other.
 //
 // A value ends at its closing marker, if the marker is followed by the next parameter, by the end of the call or of the region, or by
-// nothing. So a text may contain its own closing marker. If there is no closing marker, the value ends where the next parameter begins
-// (in formats with lines: on a line of its own), or at the end of the call or of the region, if other calls or nothing follow that.
+// nothing. So a text may contain its own closing marker. Without a closing marker, the value ends where the next parameter begins (in
+// formats with lines: on a line of its own). Or it ends at the end of the call or of the region, if other calls or nothing follow there.
 // Parameters with a malformed key, and text between parameters, are left out. Then the call is reported as broken.
 #include <algorithm>
 
@@ -79,8 +79,8 @@ OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   return key;
 }
 
-// Returns whether the text from offset `at` on, apart from white space, begins with one of `next` or is the end of the output. nullopt:
-// that is not clear before more bytes come.
+// Returns whether the text from offset `at` on, apart from white space, begins with one of `next` or is the end of the output. nullopt: not
+// clear before more bytes come.
 std::optional<bool> OutputParser::State::goes_on_behind(std::size_t at, const Texts& next) const {
   const std::string_view rest = std::string_view(buffer_).substr(behind_space(buffer_, at));
   if (rest.empty()) return last_ ? std::optional(true) : std::nullopt;
@@ -98,7 +98,7 @@ void OutputParser::State::add_argument(std::string_view key, const Json& value) 
   first_parameter_ = false;
 }
 
-// Adds the value that is being read as an argument. It ends at offset `end`; reading continues at offset `behind`.
+// Adds the value that is being read as an argument. The value ends at offset `end`; reading continues at offset `behind`.
 void OutputParser::State::take_value(std::size_t end, std::size_t behind, bool closed) {
   const CallForm& form = *form_;
   std::string_view text = std::string_view(buffer_).substr(value_.begin, end - value_.begin);
@@ -238,12 +238,12 @@ OutputParser::State::Progress OutputParser::State::step_value() {
 
 namespace {
 
-// Reads what is inside an element: either further elements, or a text.
+// Reads the contents of an element: either further elements, or a text.
 class ElementReader {
  public:
   ElementReader(std::string_view text, std::string_view mark, const Json* root) : text_(text), mark_(mark), root_(root) {}
 
-  // Reads elements up to the end of the text, as the members of an object. nullopt: there is something else too.
+  // Reads elements up to the end of the text, as the members of an object. nullopt: the text does not consist only of elements.
   std::optional<Json> members(const Json* schema, int depth = 0) {
     Json out = Json::object();
     while (skip_to_element()) {

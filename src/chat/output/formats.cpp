@@ -171,7 +171,7 @@ std::vector<OutputFormat> make_formats() {
   };
 }
 
-// Texts by which a template is recognised as using the format. The first rule counts of which all texts occur in the template.
+// Texts by which a template is recognised as using the format. The first rule whose texts all occur in the template counts.
 struct Rule {
   std::string_view format;
   std::string_view first, second;

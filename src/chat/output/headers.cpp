@@ -1,7 +1,7 @@
 // Messages that begin with a header: <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>.
 //
-// A header needs an end marker (here <|message|>). If a line ends, another message begins, or kLongestHeader bytes were read before that
-// marker, the header is given up: its markers, its role and its channel's name are dropped, and what follows counts as text of the
+// A header needs an end marker (here <|message|>). The header is given up if a line ends, another message begins, or kLongestHeader bytes
+// were read before that marker. Then its markers, its role and its channel's name are dropped, and the following bytes count as text of the
 // channel.
 #include <algorithm>
 

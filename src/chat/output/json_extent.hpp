@@ -19,7 +19,7 @@ class JsonExtent {
     end,      // the byte is the last one of the whole value
   };
 
-  // other_quote is a second character that may enclose strings, because Python writes ' too.
+  // `other_quote`: a second character that may enclose strings, because Python also writes '.
   JsonExtent() = default;
   explicit JsonExtent(char other_quote) : other_quote_(other_quote) {}
 
@@ -97,8 +97,8 @@ class JsonExtent {
 // it. Any other value counts as ending at its beginning.
 class JsonValueEnd {
  public:
-  // Returns the offset behind the value; nullopt if the value is not complete. Each call must get the text of the previous call of find(),
-  // with or without more text behind it.
+  // Returns the offset after the value; nullopt if the value is not complete. Each call must get the text of the previous call of find(),
+  // with or without more text after it.
   std::optional<std::size_t> find(std::string_view text) {
     for (; at_ < text.size() && !end_; ++at_) take(text[at_]);
     return end_;

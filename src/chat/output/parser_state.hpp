@@ -1,5 +1,5 @@
-// The state of the output parser. Text is consumed from the front of buffer_. Text that may become a marker stays there until it is
-// certain. Every decision depends only on the bytes of the output, not on how they were cut into pieces.
+// The state of the output parser. Text is consumed from the front of buffer_. Text that may become a marker stays in buffer_ until it is
+// certain. Every decision depends only on the bytes of the output, not on how the bytes were cut into pieces.
 #pragma once
 
 #include <optional>
@@ -21,15 +21,16 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   void finish(OutputEnd end);
   [[nodiscard]] Message message() const;
   std::vector<OutputDelta> deltas;
-  std::vector<OutputSpan> text_spans;  // where in the output the pieces of text are
+  std::vector<OutputSpan> text_spans;  // places of the pieces of text in the output
 
  private:
   enum class Progress : std::uint8_t { made, waits };  // waits: nothing can be decided before more bytes come
   enum class Phase : std::uint8_t { between, id, name, arguments, close };
   struct Found {
-    // Offset and size of the marker. Size 0: there is no marker, but one may begin at `at`; nothing before `at` belongs to one.
+    // Offset and size of the marker. Size 0: there is no marker. Then a marker may begin at `at`, and no byte before `at` belongs to a
+    // marker.
     std::size_t at = 0, size = 0;
-    std::size_t index = 0;         // which of the given markers it is
+    std::size_t index = 0;         // index of the marker among the given markers
   };
   struct Marker {
     std::string_view text;
@@ -118,7 +119,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   OutputParserOptions options_;
   std::vector<Marker> markers_;  // markers that are searched for in text
   std::string buffer_;
-  std::size_t consumed_ = 0;  // how many bytes of the output came before buffer_
+  std::size_t consumed_ = 0;  // number of bytes of the output before buffer_
   bool last_ = false;
 
   const OutputRegion* region_ = nullptr;  // the region that is being read; nullptr: none, this is text
@@ -128,12 +129,12 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   Phase phase_ = Phase::between;
   Texts marks_;  // markers of the region, which cannot occur in a name, a key or a text
 
-  // The text, or the reasoning, that was passed on so far (`all`), and the white space after it (`held`), which is passed on only if more
-  // text follows. White space between the text and a region is dropped.
+  // Text or reasoning. `all` was passed on so far. `held` is the white space after it, which is passed on only if more text follows. White
+  // space between the text and a region is dropped.
   struct Sink {
     std::string all, held;
     bool after_region = false;
-    OutputSpan held_span{};  // where in the output `held` is; has no meaning if `held` is empty
+    OutputSpan held_span{};  // place of `held` in the output; has no meaning if `held` is empty
   };
   Sink text_, reasoning_;
 
@@ -153,12 +154,12 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   output::JsonExtent extent_;
   output::JsonValueEnd value_end_;  // finds the end of a parameter that is JSON
   output::LooseExtent loose_;       // finds the end of a call in Python's or Gemma's syntax
-  // If the present call is written as a JSON object: the object's bytes that were read so far, and the offset among them at which the value
-  // of the present member begins.
+  // Only if the present call is written as a JSON object: the object's bytes that were read so far, and the offset among them at which the
+  // value of the present member begins.
   std::string object_;
   std::size_t value_begin_ = 0;
-  // The present call's name and id, if they were read before the call began (begin_call()); arguments that were read before it began; white
-  // space after the arguments' last byte, which is passed on only if more of the arguments follow.
+  // The present call's name and id, if they were read before the call began (begin_call()). The arguments that were read before the call
+  // began. White space after the arguments' last byte, which is passed on only if more of the arguments follow.
   std::string name_, id_, early_arguments_, held_;
   // in_value_: a member's value is being read. streams_: this value is the call's arguments, which are passed on as they are read.
   // first_parameter_: the call has no parameter yet.

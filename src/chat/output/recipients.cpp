@@ -10,8 +10,8 @@ using chat_output::kLongestName;
 
 }  // namespace
 
-// Reads the recipient at the beginning of the output, whose mark (>>>) the prompt has written. If the output begins with a mark all the
-// same, the mark is read normally. If the output begins with neither a mark nor a recipient, it is text.
+// Reads the recipient at the beginning of the output. The prompt has already written the mark (>>>) of this recipient. If the output begins
+// with a mark nevertheless, reads the mark normally. If the output begins with neither a mark nor a recipient, it is text.
 OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   const Recipients& form = *format_.recipients;
   if (buffer_.empty()) return Progress::waits;
@@ -30,8 +30,8 @@ OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   return Progress::made;
 }
 
-// Ordinary text may contain a mark too (">>> print(1)" in a Python session). So a mark begins a call only if what follows is certainly
-// one.
+// Returns whether a call's name and arguments are at offset `at`. Ordinary text may contain a mark too (">>> print(1)" in a Python
+// session). So a mark begins a call only if the bytes after it are certainly a call.
 std::optional<bool> OutputParser::State::names_call(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   const std::size_t end = rest.find('\n');

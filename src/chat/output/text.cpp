@@ -69,8 +69,9 @@ OutputParser::State::Progress OutputParser::State::step() {
   return step_region();
 }
 
-// Returns the first marker in the buffer from offset `from` on; if several begin at the same offset, the longest. If there is none, returns
-// size 0 and the first offset at which one may still begin when more bytes come: nothing before that offset belongs to a marker.
+// Returns the first marker in the buffer from offset `from` on; if several markers begin at the same offset, the longest. If there is none,
+// returns size 0 and the first offset at which a marker may still begin when more bytes come. Nothing before that offset belongs to a
+// marker.
 OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::size_t from) const {
   const std::string_view buffer = buffer_;
   bool begins[256] = {};
@@ -93,7 +94,7 @@ OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::
   return {std::max(from, buffer.size()), 0, 0};
 }
 
-// Returns whether the marker at offset `at` really opens its region. nullopt: that is not clear before more bytes come.
+// Returns whether the marker at offset `at` really opens its region. nullopt: not clear before more bytes come.
 std::optional<bool> OutputParser::State::may_open(const Marker& marker, std::size_t at) const {
   const OutputRegion* region = marker.opens;
   if (region != nullptr && format_.recipients && marker.text == format_.recipients->mark) return names_call(at + marker.text.size());
@@ -146,7 +147,7 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   return Progress::made;
 }
 
-// Reads what is inside a region of reasoning, of text, or of malformed calls. Malformed calls become text, without their markers. The
+// Reads the contents of a region of reasoning, of text, or of malformed calls. Malformed calls become text, without their markers. The
 // region ends at its end marker. In a region of malformed calls, the opening marker of a call begins a new call.
 OutputParser::State::Progress OutputParser::State::step_region() {
   const bool is_calls = region_->kind == RegionKind::calls;

@@ -35,7 +35,7 @@ struct AttendJob {
   std::size_t rows = 0;
   std::uint64_t position = 0;  // position of the first row; the rows have consecutive positions
   std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
-  std::uint64_t ahead = 0;     // keys behind its own that a row sees too, of those before `end`
+  std::uint64_t ahead = 0;     // number of later keys that a row sees too, but only keys before `end`
   std::uint64_t end = 0;       // end of the rows' text; only if `ahead` is not 0
   std::uint64_t globals = 0;   // not 0: a row sees only the keys below `globals` that lie before its window
   // If not null, every row sees all keys of the job's chunks, and rows may belong to several sequences. Row i of the job is row

@@ -71,7 +71,7 @@ void AttentionPlan::start(const Call& call) noexcept {
   find_globals();
   // Blocks with more than half of the rows of a full task do not share chunks. Their tasks are large enough already, so they would gain
   // little if rows of other sequences were added.
-  // Sequences whose rows see later rows have no pages in common.
+  // If rows see later rows (shape.ahead), no two sequences have pages in common.
   shares_ = call.shape.ahead == 0 && shared_.find(call.rows, call.sequences, call.shape, most_rows / 2, blocks_);
   ahead_ = global_blocks_.empty() ? behind_globals() : Ahead::globals;
 }

@@ -1,6 +1,6 @@
 // Cuts the attention of a step into tasks. A task multiplies a block of rows by chunks of 256 keys. A block has rows of one sequence at
-// consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp), and about as many queries as the kernel
-// works best with. A row's chunks are always merged from left to right, so the bits do not depend on the blocks.
+// consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp). It has about the number of queries with
+// which the kernel is fastest. A row's chunks are always merged from left to right, so the bits do not depend on the blocks.
 //
 // A plan has phases, which are computed one after the other: global keys in front of windows; chunks before the shared ones; the levels of
 // shared chunks; the rest. Within a phase no block waits for another. If a phase has too few blocks for all threads, the chunks of its
@@ -32,8 +32,8 @@ namespace tessera::cpu {
   return own + shape.ahead < row.end ? own + shape.ahead : row.end;
 }
 
-// The buffer for partial results (workspace) has room for split_pieces() chunks of split_queries() queries each, or for fewer chunks of
-// more queries. `slots`: number of threads. split_floats() returns the buffer's size: 0 with one thread, which never splits chunks.
+// The workspace has a buffer for partial results, with room for split_pieces() chunks of split_queries() queries each, or for fewer chunks
+// of more queries. `slots`: number of threads. split_floats() returns the buffer's size: 0 with one thread, which never splits chunks.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }
 [[nodiscard]] constexpr std::size_t split_queries(std::size_t query_group) noexcept {
   return query_group > 16 ? query_group : 16;
@@ -45,7 +45,7 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  // nullptr: RowBlock::row is the index of a row of the step. Not null (in phases of shared chunks): a list of rows of the step, and
+  // nullptr: RowBlock::row is the index of a row of the step. Otherwise (in phases of shared chunks) a list of rows of the step, and
   // RowBlock::row is an index into this list.
   const std::uint32_t* row_numbers = nullptr;
   bool is_last = true;                         // no chunks of these rows come in a later phase

@@ -105,7 +105,7 @@ const Attend& CpuBackend::attend_kernel(const KvView& kv, std::uint32_t layer) c
   return kernels_.attend(attention_family_of(type), type);
 }
 
-// Returns the KV view of a block's first row. It can be used for all rows of the block: they belong to one sequence, or their sequences
+// Returns the KV view of a block's first row. The view serves for all rows of the block: they belong to one sequence, or their sequences
 // have the block's chunks in the same pages.
 const KvView& CpuBackend::kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept {
   return sequences_[rows_[phase.row_numbers != nullptr ? phase.row_numbers[block.row] : block.row].sequence];
@@ -163,12 +163,12 @@ void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& p
   });
 }
 
-// Computes the phase's chunks in rounds. A round computes as many chunks as the workspace can hold partial results of, and then merges
-// them.
+// Computes the phase's chunks in rounds. A round computes chunks until the workspace is full of partial results, and then merges the
+// results.
 void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
   const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
   const std::size_t units = phase.blocks.size() * heads;
-  const std::size_t stride = phase.block_rows * group * partial_floats(value_dim);  // from chunk to chunk
+  const std::size_t stride = phase.block_rows * group * partial_floats(value_dim);  // floats from chunk to chunk
   const std::size_t unit_floats = phase.chunks_at_once * stride;
   const std::size_t tasks = (phase.chunks_at_once + phase.chunks_a_task - 1) / phase.chunks_a_task;  // tasks of a unit
   if (!attention_plan_.shares()) std::fill_n(space_.states, n_rows_ * call.shape.n_heads * 2, 0.0f);

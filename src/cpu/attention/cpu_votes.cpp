@@ -1,5 +1,5 @@
-// Counts votes: how much the step's voting rows attend to each key (backend::RowVotes). The kernels leave the scores of these rows
-// (AttendJob::scores); here the scores become weights, then integers, which are added up.
+// Counts votes: how much the step's voting rows attend to each key (backend::RowVotes). The kernels write the scores of these rows to
+// AttendJob::scores. This file turns the scores into weights, the weights into integers, and adds the integers up.
 #include <algorithm>
 #include <limits>
 

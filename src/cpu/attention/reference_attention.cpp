@@ -40,7 +40,7 @@ Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, 
   return {scratch, kKeyGroup};
 }
 
-// Returns the values of the 32 keys from `position` on, as f32 [key][value_dim]. Only those of keys [first, last) of the 32 are valid.
+// Returns the values of the 32 keys from `position` on, as f32 [key][value_dim]. Only the values of keys [first, last) of the 32 are valid.
 const float* load_values(const KvLayerView& kv, std::size_t head, std::uint64_t position, std::size_t first,
                          std::size_t last, float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;

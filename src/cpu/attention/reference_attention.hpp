@@ -1,7 +1,7 @@
-// Attention of one row and one KV head's query group, straight from the KV pages, without a score matrix. Keys are
-// taken in chunks of 256 at fixed absolute positions, each with its own exact maximum, and the chunks' partial results
-// are merged from left to right (online softmax; Milakov and Gimelshein 2018, Dao et al. 2022). So the result depends on the
-// row's own sequence alone, not on other rows of the step or on how the prompt was cut.
+// Attention of one row and one KV head's query group, straight from the KV pages, without a score matrix. Keys are taken in chunks of 256
+// at fixed absolute positions, each chunk with its own exact maximum. The chunks' partial results are merged from left to right (online
+// softmax; Milakov and Gimelshein 2018, Dao et al. 2022). So the result depends only on the row's own sequence, not on other rows of the
+// step or on how the prompt was cut.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace tessera::cpu {
 
-// Returns the floats of a task's scratch, for `group` query heads: K and V of a key group; and for each head the weights of a chunk, a
-// partial result, and the maximum and the sum of the chunk and of all chunks.
+// Returns the floats of a task's scratch, for `group` query heads. The scratch has K and V of a key group. For each head it has the weights
+// of a chunk, a partial result, and the maximum and the sum of the chunk and of all chunks.
 [[nodiscard]] constexpr std::size_t reference_attention_floats(std::size_t group, std::size_t key_dim,
                                                              std::size_t value_dim) noexcept {
   return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);

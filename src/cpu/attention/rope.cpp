@@ -19,8 +19,8 @@ void rope_factors(const backend::RopeTable& rope, std::uint64_t position, float*
 }
 
 void rope(const float* table, std::size_t n_pairs, bool interleaved, float* head) noexcept {
-  const std::size_t step = interleaved ? 2 : 1;           // from pair to pair
-  const std::size_t partner = interleaved ? 1 : n_pairs;  // from a pair's first element to its second
+  const std::size_t step = interleaved ? 2 : 1;           // distance from pair to pair, in elements
+  const std::size_t partner = interleaved ? 1 : n_pairs;  // distance from a pair's first element to its second, in elements
   for (std::size_t i = 0; i < n_pairs; ++i) {
     const float cosine = table[2 * i];
     const float sine = table[2 * i + 1];

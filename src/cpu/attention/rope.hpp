@@ -9,9 +9,9 @@
 
 namespace tessera::cpu {
 
-// Writes the factors of a rotation for Elementwise::rope: for each element the cosine of its pair, which multiplies the element; then
-// for each element the sine, which multiplies its partner (negative for a pair's first element). Each [2 * pairs], in the order of
-// the elements.
+// Writes the factors of a rotation for Elementwise::rope. First a cosine for each element (of its pair's angle), which multiplies the
+// element. Then a sine for each element, which multiplies the element's partner (negative for a pair's first element). Each array is [2 *
+// pairs], in the order of the elements.
 void rope_factors(const backend::RopeTable& rope, std::uint64_t position, float* factors) noexcept;
 
 // Rotates the first 2 * n_pairs elements of a head by the angles in `table`: [n_pairs][cos, sin].

@@ -6,7 +6,7 @@
 //   level 0   chunks 0 to 3   rows of all five
 //   level 1   chunks 4, 5     rows of the three
 //
-// A chunk that a row sees only in part is never shared; nor is the chunk of the row's own position.
+// Two kinds of chunks are never shared: a chunk that a row sees only in part, and the chunk of the row's own position.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ class SharedChunks {
   void reserve(std::size_t rows);
 
   // Finds the chunks of this layer that blocks of at most `most_rows` rows share, and goes to level 0 of the tree. Returns whether there
-  // are any. If so, only the chunks behind the shared ones stay in `blocks`. Allocates nothing if there are no more rows than reserved.
+  // are any. If so, `blocks` keeps only the chunks after the shared ones. Allocates nothing if there are no more rows than reserved.
   bool find(std::span<const backend::RowTable> rows, std::span<const KvView> sequences,
             const backend::AttentionShape& shape, std::size_t most_rows, std::span<RowBlock> blocks) noexcept;
 
-  // Returns the chunks in front of the shared ones, where windows begin, as blocks of the step's rows.
+  // Returns the chunks before the shared ones, where windows begin, as blocks of the step's rows.
   [[nodiscard]] std::span<const RowBlock> before() const noexcept { return before_; }
 
   // Writes the blocks of the present level. Each has at most `most_rows` row numbers.
@@ -39,7 +39,8 @@ class SharedChunks {
   [[nodiscard]] const std::uint32_t* row_numbers() const noexcept { return row_numbers_.data(); }
 
  private:
-  // A reader is a block that may share chunks: its sequence's pages, and the chunks of which all rows of the block see all keys.
+  // A reader is a block that may share chunks. Its members are the pages of its sequence, and the range of chunks whose keys all rows of
+  // the block see.
   struct Reader {
     std::byte* const* pages;
     std::size_t chunk_pages;    // pages of a chunk

@@ -1,5 +1,4 @@
-// The rows of a step that vote (backend::RowVotes), and the memory in which attention leaves their scores for the votes
-// of a layer.
+// The rows of a step that vote (backend::RowVotes), and the memory to which attention writes their scores for the votes of a layer.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ class Voters {
   [[nodiscard]] static std::uint64_t floats(const backend::WorkspaceShape& shape) noexcept {
     return std::uint64_t{shape.voters} * shape.max_heads * rounded_up(shape.vote_keys, 16);
   }
-  // `scores` has floats(shape) floats.
+  // Sets the memory for the voters' scores. `scores`: floats(shape) floats.
   void reserve(const backend::WorkspaceShape& shape, float* scores) {
     if (shape.voters == 0) return;
     scores_ = scores;
@@ -50,7 +49,7 @@ class Voters {
     }
     return {};
   }
-  // From now on no row of the step votes.
+  // Ends the voting: from now on no row of the step votes.
   void clear() noexcept {
     voters_.clear();
     at_.clear();
@@ -58,7 +57,8 @@ class Voters {
 
   [[nodiscard]] bool any() const noexcept { return !at_.empty(); }
   [[nodiscard]] std::span<const backend::RowVotes> all() const noexcept { return voters_; }
-  // For each row of the step: a pointer to its scores [heads][stride()], which become votes later; nullptr if the row does not vote.
+  // For each row of the step: a pointer to its scores [heads][stride()], which are turned into votes later; nullptr if the row does not
+  // vote.
   [[nodiscard]] float* const* scores() const noexcept { return at_.data(); }
   [[nodiscard]] std::size_t stride() const noexcept { return stride_; }
 

@@ -12,8 +12,8 @@
 
 namespace tessera::cpu {
 
-// A slot is a row together with an expert that was chosen for it. Prepares the row of each slot in the form in which the expert's part of
-// `weight` is multiplied. fill(slot, to) writes the row's values to `to`.
+// Prepares the row of each slot in the form in which the expert's part of `weight` is multiplied. (A slot is a row together with an expert
+// that was chosen for it.) fill(slot, to) writes the row's values to `to`.
 template <class Fill>
 void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept {
   ExpertSlots& s = experts_;

@@ -1,5 +1,5 @@
-// The working memory of experts(). A slot is one row at one of the experts that it takes. The slots of an expert lie
-// side by side, ordered by row.
+// The working memory of experts(). A slot is a row together with one of the experts that were chosen for it. The slots
+// of an expert lie side by side, ordered by row.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace tessera::cpu {
 // The form in which a kernel's products read an activation.
 struct InputKind {
   InputForm form = InputForm::count;  // count: no form
-  std::size_t group = 1;              // rows of a group
-  const InputRounding* rounding = nullptr;  // of the values, before they get the form; nullptr: none
+  std::size_t group = 1;              // rows of a group (prepared_rows.hpp)
+  const InputRounding* rounding = nullptr;  // rounding of the values, before they get the form; nullptr: none
 
   bool operator==(const InputKind& other) const noexcept {
     if (form != other.form || group != other.group || (rounding == nullptr) != (other.rounding == nullptr)) return false;
@@ -33,7 +33,7 @@ struct ExpertSlots {
   std::uint32_t* slot_of = nullptr;    // [rows, n_used]
   std::uint32_t* row_of = nullptr;     // [slots]
   std::uint32_t* expert_of = nullptr;  // [slots]
-  std::uint64_t* first = nullptr;  // [n_experts]: an expert's first slot; its last is before the next expert's first
+  std::uint64_t* first = nullptr;  // [n_experts]: an expert's first slot; its slots end where those of the next expert begin
   std::uint64_t* at = nullptr;     // [n_experts]: offset into `rows`
   std::vector<InputKind> kinds;    // [n_experts]
   std::vector<Product> products;

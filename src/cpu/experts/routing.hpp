@@ -1,4 +1,4 @@
-// Chooses a row's experts (backend::Routing), in plain code, which is the same on every instruction set.
+// Chooses a row's experts (backend::Routing), by plain code that is the same on every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 namespace tessera::cpu {
 
 // Turns `logits` [n_experts] into scores, and writes the chosen experts to `chosen` [n_used], ascending, and their weights to `weights`
-// [n_used]. `bias` [n_experts] is added to the scores only for the choice. `scales` [n_experts] multiply the weights. Either may be empty.
+// [n_used]. `bias` [n_experts] is added to the scores only for the choice. `scales` [n_experts] multiply the weights. Both spans may be
+// empty.
 void route(const backend::Routing& how, std::span<const float> bias, std::span<const float> scales, std::span<float> logits,
            std::span<std::uint32_t> chosen, std::span<float> weights) noexcept;
 

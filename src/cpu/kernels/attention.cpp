@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::size_t kQueries = 128;
 constexpr std::size_t kTileFloats = 16 * 32;
-// How many sums fit the registers at once: rows times tiles.
+// The number of sums that fit the registers at once: rows times tiles.
 constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
-constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as they are held
+constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as pages hold them
 
-// Cuts a product into tiles of at most kMostSums sums (rows times tiles of keys or values), and calls fn(Count<rows>, first row,
-// Count<tiles>, first tile) for each. Together they cover all rows and all `n` tiles.
+// Cuts a product into tiles of at most kMostSums sums (rows times tiles of keys or values). Calls fn(Count<rows>, first row, Count<tiles>,
+// first tile) for each tile. Together the tiles cover all rows and all `n` tiles of keys or values.
 template <std::size_t kMostRows, std::size_t kMostSums, class Fn>
 TESSERA_INLINE void by_sums(std::size_t rows, std::size_t n, Fn fn) {
   by_rows<kMostRows>(rows, [&]<std::size_t kR>(Count<kR> of_rows, std::size_t row) TESSERA_LAMBDA {
@@ -54,7 +54,7 @@ struct Chains {
       const std::byte* at[kT];
       for (std::size_t t = 0; t < kT; ++t) at[t] = tiles[t].at;
       for (std::size_t k = 0; k < n; k += 2) {
-        const bool is_last = k + 1 == n;  // no second number lies behind it
+        const bool is_last = k + 1 == n;  // no second number follows
         F32x16Pair b[kT];
         TESSERA_UNROLL
         for (std::size_t t = 0; t < kT; ++t) {
@@ -95,8 +95,8 @@ struct Chains {
   }
 };
 
-// The matrix product of families bf16 and bf16x3. Vectors compute the same bits as the tile unit: every 32 numbers have two chains, one
-// over the even and one over the odd numbers, and the sum of both chains is added to the result. Denormals count as zeros. With two parts
+// The matrix product of families bf16 and bf16x3. Vectors compute the same bits as the tile unit. Every 32 numbers have two chains, one
+// over the even and one over the odd numbers. The sum of both chains is added to the result. Denormals count as zeros. With two parts
 // (bf16x3) every 32 numbers are multiplied three times: low by high parts, high by low, high by high.
 template <std::size_t kParts, class From>
 struct PairChains {

@@ -103,8 +103,7 @@ TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16P
 // them exactly.
 TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x16Pair of_high, std::byte* low, std::byte* high) {
   const I32x16 pairs = load_i16(at);
-  // Memory that nobody has written may give products of more than 8 bits. The mask keeps the surplus bits out of the other number of
-  // the pair.
+  // Uninitialised memory may give products of more than 8 bits. The mask keeps the surplus bits out of the other number of the pair.
   const auto put = [](std::byte* to, F32x16 even, F32x16 odd) TESSERA_LAMBDA {
     store(to, (as<U32x16>(even) >> 16) | (as<U32x16>(odd) & broadcast(0xffff0000u)));
   };
@@ -123,8 +122,9 @@ TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x
 }
 
 #if defined(__AVX512BF16__)
-// Expands two rows of 16 pairs of bytes to bf16 at once. It uses shifts, because shuffles take execution slots from products. The lanes are
-// mixed: `even` gets the pairs of the even lanes, eight of the first row and then eight of the second; `odd` gets those of the odd lanes.
+// Expands two rows of 16 pairs of bytes to bf16 at once. Uses shifts, because shuffles take execution slots from products. The lanes are
+// mixed: `even` gets the pairs of the even lanes, eight of the first row and then eight of the second; `odd` gets the pairs of the odd
+// lanes.
 TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte* second, U32x16& even, U32x16& odd) {
   const __m512i one = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)));
   const __m256i other = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second));
@@ -135,7 +135,8 @@ TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte*
   even = (float_of(bytes << 24) >> 16) | float_of(bytes << 16);  // floats of 8 bits are bf16 already
   odd = (float_of(bytes << 8) >> 16) | float_of(bytes);
 }
-// Undoes this mixing in the sums of the pairs: `even` becomes the sums of the first row, `odd` those of the second row.
+// Undoes the mixing of bf16_of_bytes_mixed() in the sums of the pairs: `even` becomes the sums of the first row, `odd` the sums of the
+// second row.
 TESSERA_INLINE void unmix_rows(F32x16& even, F32x16& odd) {
   const __m512i first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   const __m512i second = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
@@ -153,8 +154,8 @@ TESSERA_INLINE U32x16 bf16_of_halves(const std::byte* at) {
 #endif
 
 // Returns numbers of f16 rounded to bf16, with the same bits as to_bf16(). The difference to the number has at most 3 bits, so bf16 holds
-// it exactly. This is Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24 bits, is 65536 times the number (exact and even)
-// plus the number rounded to 8 bits. An infinity becomes NaN, and so does the difference.
+// it exactly. The method is Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24 bits, is 65536 times the number (exact and
+// even) plus the number rounded to 8 bits. An infinity becomes NaN, and so does the difference.
 TESSERA_INLINE F32x16 high_of_f16(F32x16 x) {
   const F32x16 scaled = x * broadcast(65537.0f);
   return scaled - (scaled - x);

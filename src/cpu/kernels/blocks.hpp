@@ -6,7 +6,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Reads the weights of a panel's 16 outputs for 32 consecutive values of k. group(block, g) returns those for the g-th four of these
+// Reads the weights of a panel's 16 outputs for 32 consecutive values of k. group(block, g) returns the weights for the g-th four of these
 // values: 64 bytes, whose lane n has the four integers of output n. d() and m() return the scale and the minimum of each output, one in
 // each lane.
 template <PackedForm kForm>

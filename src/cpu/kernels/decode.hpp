@@ -19,8 +19,8 @@ TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 f16) {
   store(to + kPlaneBytes, f16 - high);
 }
 
-// A group has four consecutive values of k: each lane (an output) has four bytes, its integers. Calls fn(j, value) for j from 0 to 3.
-// `value`: in each lane, integer j of that lane minus `offset`, as a float.
+// Reads a group, which has four consecutive values of k: each lane (an output) has four bytes, its integers. Calls fn(j, value) for j from
+// 0 to 3. `value`: in each lane, integer j of that lane minus `offset`, as a float.
 template <class Fn>
 TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
   const auto words = as<U32x16>(group);
@@ -65,8 +65,8 @@ TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::
   }
 }
 
-// Decodes the weights of a panel for 32 values of k, from k = 32 * step on. For F16 also stores, in a second plane, what rounding to bf16
-// lost (planes: top of the file).
+// Decodes the weights of a panel for 32 values of k, from k = 32 * step on. For F16 also stores, in a second plane, the differences that
+// rounding to bf16 lost (planes: top of the file).
 template <PackedForm kForm>
 TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* to) {
   constexpr FormLayout kLayout = form_layout(kForm);

@@ -1,5 +1,5 @@
-// Operations that are neither products nor attention. The order of arithmetic is that of docs/reference/numerics.md: sums have 16 lanes (element mod
-// 16), which are then added in the order of a fixed tree; products and sums are rounded separately.
+// Operations that are neither products nor attention. The order of arithmetic is that of docs/reference/numerics.md. Sums have 16 lanes
+// (element mod 16), which are then added in the order of a fixed tree. Products and sums are rounded separately.
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 

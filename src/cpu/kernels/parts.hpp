@@ -1,4 +1,4 @@
-// The functions by which each source of this directory adds its kernels to the table of the instruction set.
+// The functions by which the sources of this directory add their kernels to the table of the instruction set.
 #pragma once
 
 #include "cpu/kernels.hpp"

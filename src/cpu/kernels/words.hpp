@@ -1,4 +1,4 @@
-// Unpacks weights of 8 bits into words, for sets whose products of words are faster than those of bytes (kWords).
+// Unpacks weights of 8 bits into words, for sets that multiply words faster than bytes (kWords).
 #pragma once
 
 #include "cpu/kernels/blocks.hpp"

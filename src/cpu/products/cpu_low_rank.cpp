@@ -1,4 +1,4 @@
-// The changes that adapters make to products and tables: CpuBackend::add_low_rank() and its relatives. First all t = scale * A x, then
+// The changes that adapters make to products and tables: CpuBackend::add_low_rank() and similar functions. First all t = scale * A x, then
 // all out = factors * (out + B t), each as one piece of parallel work for all terms.
 #include <algorithm>
 #include <cstring>
@@ -40,7 +40,7 @@ Result<std::shared_ptr<const backend::LowRank>> CpuBackend::hold_low_rank(const 
   return made;
 }
 
-// Sets where each term's t is  [matrix][row][rank].
+// Sets the places of the terms' t  [matrix][row][rank].
 void CpuBackend::LowRankWork::place(std::span<const backend::LowRankTerm> terms, std::span<const backend::ChangedRows> changes) {
   t_at.clear();
   std::size_t at = 0;
@@ -107,8 +107,8 @@ Status CpuBackend::add_low_rank_of_tokens(std::span<const backend::LowRankTerm> 
   return add_changes(terms);
 }
 
-// Adds B t to the outputs of all terms. A task is some panels of outputs in all terms with the same output, so that a row gets its changes
-// in their order.
+// Adds B t to the outputs of all terms. A task has some panels of outputs, and does all terms with the same output, so that a row gets its
+// changes in their order.
 Status CpuBackend::add_changes(std::span<const backend::LowRankTerm> terms) {
   LowRankWork& work = low_rank_;
   work.ups.clear();

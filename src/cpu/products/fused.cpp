@@ -56,7 +56,7 @@ Status CpuBackend::keep_rows(std::span<const Act> acts) {
   for (const Act id : acts) compact(act(id).data, act(id).columns);
   for (const Turns& turns : turns_) compact(turns.factors, 4 * turns.pairs);
   for (std::size_t i = 0; i < rows.size(); ++i) rows_[i] = rows_[rows[i]];
-  prepared_kind_ = {};  // the prepared rows are those of the rows before, so they must be prepared again
+  prepared_kind_ = {};  // the prepared rows are still all rows of the step, so the rows must be prepared again
   n_rows_ = rows.size();
   voters_.clear();
   return {};

@@ -1,5 +1,5 @@
-// The numbers of an adapter's change as the CPU's kernels read them (kernels.hpp: LowRankDown, LowRankUp), in a buffer of its own: adapters
-// come and go while an engine runs.
+// The numbers of an adapter's change as the CPU's kernels read them (kernels.hpp: LowRankDown, LowRankUp). Each change has a buffer of its
+// own, because adapters come and go while an engine runs.
 #pragma once
 
 #include <cstddef>

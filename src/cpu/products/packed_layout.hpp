@@ -27,8 +27,8 @@
 //                            groups of four values of k: of group v at bit 0, v + 8 at bit 2, v + 1 at bit 4, v + 9 at bit 6
 //   kept        tiles, each with the file's blocks of 16 outputs for the same values of k. The blocks lie one after another or, in some
 //               forms, are cut into units (lane_tiles.hpp)
-// The bytes of a tile are in the order in which they are read, because the prefetchers of CPUs follow this order: with the bits above the
-// fourth behind all other bits, one row of Q6_K took 1.6 times as long from memory.
+// The bytes of a tile are in the order in which they are read, because the prefetchers of CPUs follow this order. When the bits above the
+// fourth were stored after all other bits, one row of Q6_K took 1.6 times as long from memory.
 // Outputs past the last are zeros. Apart from padding, a matrix has as many bytes as in the file.
 #pragma once
 
@@ -53,7 +53,7 @@ struct FormLayout {
   bool has_min = false;
   bool kept = false;              // keeps the file's blocks; bits, offset and has_min describe the opened tile
   std::size_t scales_at = 0, d_at = 0, min_at = 0;  // bytes from the tile's start
-  std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks those of the first quarter
+  std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks: of the first quarter
   std::size_t quarter_bytes = 0;                    // bytes from one quarter's start to the next
 
   // Returns the offset in a tile of the v-th 64 bytes of low bits: of quarter p of a superblock, or of a block of 32 (p = 0).

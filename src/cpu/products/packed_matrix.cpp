@@ -39,7 +39,7 @@ std::uint64_t fifth_bits(const std::uint8_t* q) noexcept {
   return ((word(q) >> 4 & 0x01010101u) * 0x01020408u) >> 24 & 15u;
 }
 
-// Writes the fifth bits of output n. In each group g, the bits of the 16 outputs make one u64, those of output n from bit 4 n on.
+// Writes the fifth bits of output n. In each group g, the bits of the 16 outputs make one u64; output n has the bits from bit 4 n on.
 template <std::size_t groups>
 void add_fifth_bits(const std::uint8_t* q, std::size_t n, std::byte* words) noexcept {
   for (std::size_t g = 0; g < groups; ++g) {

@@ -13,7 +13,7 @@ struct Matrix {
   MatrixShape shape;
   formats::PackedForm form = formats::PackedForm::f32;
   const std::byte* data = nullptr;
-  InputRounding rounding = {};     // of the rows that it multiplies, in products that are not head_linear()'s
+  InputRounding rounding = {};     // rounding of the rows that the matrix multiplies, except in head_linear()
   const float* factors = nullptr;  // [shape.count]: for each matrix, a factor of the outputs of its products; nullptr: all are 1
 
   [[nodiscard]] float factor(std::size_t matrix = 0) const noexcept { return factors != nullptr ? factors[matrix] : 1.0f; }

@@ -28,12 +28,12 @@ inline constexpr std::size_t kInputForms = static_cast<std::size_t>(InputForm::c
 
 inline constexpr float kLeastTop = 0x1p-100f;  // a block whose values are all smaller counts as zeros
 
-// These functions are always inlined, because kernels call them, and no object may hold a copy compiled for another machine.
+// Kernels call these functions. They are always inlined, because no object may hold a copy compiled for another machine.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t pad64(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
 // Offsets of a row's parts, in bytes.
 struct RowLayout {
-  std::size_t scales = 0, sums = 0, parts = 0;  // int8x32 and int8x256; parts: int8x256 alone
+  std::size_t scales = 0, sums = 0, parts = 0;  // int8x32 and int8x256; parts: only int8x256
   std::size_t low = 0;                          // bf16x2
   std::size_t bytes = 0;                        // bytes of the row
 };

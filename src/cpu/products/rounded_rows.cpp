@@ -14,7 +14,7 @@ namespace {
 constexpr float kHighestInteger = 127.0f, kLowestInteger = -128.0f, kHighestFp8 = 448.0f;
 constexpr std::size_t kBlock = 32;  // values of a block of int8x32
 
-// How the values of one group become numbers of the grid: number(x / scale + zero), from `lowest` to `highest`.
+// The mapping of a group's values to numbers of a grid: number(x / scale + zero), from `lowest` to `highest`.
 struct Grid {
   float scale = 0.0f;  // NaN: a value is not finite; 0: all numbers are 0
   float zero = 0.0f;
@@ -23,13 +23,13 @@ struct Grid {
 };
 
 struct Range {
-  float low = 0.0f, high = 0.0f;  // of the values and 0
+  float low = 0.0f, high = 0.0f;  // least and largest of the values and 0
   bool finite = true;
 };
 
 Range range_of(std::span<const float> x) noexcept {
   Range range;
-  std::uint32_t top = 0;  // of the bits without the sign: beyond infinity's if there is a NaN
+  std::uint32_t top = 0;  // the largest of the values' bits without the sign; larger than infinity's bits if there is a NaN
   for (const float value : x) {
     range.low = std::min(range.low, value);
     range.high = std::max(range.high, value);

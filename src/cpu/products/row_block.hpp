@@ -11,21 +11,22 @@ namespace tessera::cpu {
 struct Chunks {
   std::uint64_t first = 0, last = 0;  // [first, last)
 };
-// Returns the chunks of the keys that some rows see. `first`: position of the first row; `end`: end of the keys that the last row sees.
+// Returns the chunks of the keys that at least one row sees. `first`: position of the first row; `end`: end of the keys that the last row
+// sees.
 [[nodiscard]] constexpr Chunks chunks_of(std::uint64_t first, std::uint64_t end, std::uint64_t window) noexcept {
   const std::uint64_t begin = window != 0 && first >= window ? first - window + 1 : 0;
   return {begin / kChunk, (end + kChunk - 1) / kChunk};
 }
 
-// Returns the chunks of the global keys (the first `globals` keys) that lie in front of the window of a row at position last - 1.
+// Returns the chunks of the global keys (the first `globals` keys) that lie before the window of a row at position last - 1.
 [[nodiscard]] constexpr Chunks global_chunks_of(std::uint64_t last, std::uint64_t window, std::uint64_t globals) noexcept {
   const std::uint64_t before = last > window ? last - window : 0;
   return {0, ((before < globals ? before : globals) + kChunk - 1) / kChunk};
 }
 
-// Rows [row, row + rows). Either `row` is the index of a row of the step, and the rows belong to one sequence and have consecutive
-// positions; or `row` is an index into a list of row numbers (AttentionPhase::row_numbers), and the rows may belong to several sequences.
-// `chunks`: the chunks by which the rows are multiplied; each is seen by at least one of the rows.
+// Rows [row, row + rows). There are two kinds. Either `row` is the index of a row of the step; then the rows belong to one sequence and
+// have consecutive positions. Or `row` is an index into a list of row numbers (AttentionPhase::row_numbers); then the rows may belong to
+// several sequences. `chunks`: the chunks by which the rows are multiplied; each chunk is seen by at least one of the rows.
 struct RowBlock {
   std::size_t row = 0, rows = 0;
   Chunks chunks;

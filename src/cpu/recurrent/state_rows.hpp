@@ -45,7 +45,7 @@ class StateRows {
   }
 
   [[nodiscard]] std::span<const Run> runs() const noexcept { return runs_; }
-  // Returns where the state after the row is written.
+  // Returns the memory to which the state after the row is written.
   [[nodiscard]] float* after(std::size_t row) const noexcept { return after_[row]; }
 
  private:

@@ -170,7 +170,7 @@ std::optional<std::vector<std::string>> SchemaCompiler::names_needed(const Schem
   return out;
 }
 
-// Returns the alternatives of: the object does not have the property `name`, or `then` holds.
+// Returns the alternatives of the demand: the object does not have the property `name`, or `then` holds.
 Alternatives SchemaCompiler::depends(const std::string& name, const Alternatives& then) {
   Alternatives out(1);
   out[0].object.properties.push_back({name, {kNever}});

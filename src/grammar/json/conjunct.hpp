@@ -57,8 +57,8 @@ struct ObjectLimits {
     Regex key;  // matches the names to which the pattern applies
     SchemaSet schemas;
   };
-  // One additionalProperties keyword. It applies to names that are neither in `names` nor match `patterns` (the schema's own properties
-  // and patterns).
+  // One additionalProperties keyword. The keyword applies to names that are neither in `names` nor match `patterns` (the schema's own
+  // properties and patterns).
   struct Additional {
     std::vector<std::string> names;
     std::vector<Regex> patterns;
@@ -81,7 +81,7 @@ struct ObjectLimits {
 
 struct Conjunct {
   std::uint8_t types = types::kAll;
-  // If set, only these values are valid, and only those of them that the other limits allow.
+  // If set, only values of this list are valid, and only those that the other limits allow.
   std::optional<std::vector<const Json*>> values;
   NumberLimits number;
   StringLimits string;

@@ -9,11 +9,12 @@ namespace tessera::grammar {
 namespace {
 
 constexpr std::size_t kPlainDigits = 16;  // about as many digits as a double can hold
-// For multipleOf, the automaton counts digits and keeps a remainder. With more possible remainders than this it would take too long to
-// find out which beginnings of a number can still become a multiple.
+// For multipleOf, the automaton counts digits and keeps a remainder. With more possible remainders than this limit, it would take too long
+// to find out which beginnings of a number can still become a multiple.
 constexpr std::uint64_t kMostPlainSteps = 64;
 
-// How many digits a plain number may have before and after its point: enough to write a number between the bounds, however close they are.
+// Numbers of digits that a plain number may have before and after its point: enough to write a number between the bounds, however close the
+// bounds are.
 struct DigitCounts {
   std::uint32_t whole, fraction;
 };

@@ -1,5 +1,5 @@
-// The parts of JSON texts, as forms and expressions of a grammar. White space always belongs to the part that follows it. Otherwise it
-// could be read in two ways.
+// The parts of JSON texts, as forms and expressions of a grammar. White space always belongs to the part that follows it. Otherwise white
+// space between two parts could be read in two ways.
 #pragma once
 
 #include <span>

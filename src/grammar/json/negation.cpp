@@ -187,7 +187,7 @@ Alternatives SchemaCompiler::some_member_breaks(const Schema& schema, const std:
   return out;
 }
 
-// Returns the alternatives of: the object has a property on which something depends, and what depends on it does not hold.
+// Returns the alternatives of the demand: the object has a property on which something depends, and the dependent condition does not hold.
 Alternatives SchemaCompiler::negated_dependencies(const Schema& schema, const std::string& key, const Json& all) {
   Alternatives out;
   for (const auto& [name, what] : members_of(all)) {
@@ -245,8 +245,8 @@ Signed SchemaCompiler::other_than(const Json& value, const std::string& path) {
   return id_of(schema, path) * 2 + 1;
 }
 
-// Returns the alternatives of all values other than `value`, which is a list or an object: values of another type; lists with another
-// length or another item; objects that lack a member, have another value in one, or have one member more.
+// Returns the alternatives of all values other than `value`, which is a list or an object. These are values of another type, lists with
+// another length or another item, and objects that lack a member, have another value in one, or have one member more.
 Alternatives SchemaCompiler::negated_composite(const Json& value, const std::string& path) {
   const auto items = items_of(value);
   const auto members = members_of(value);

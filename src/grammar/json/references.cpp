@@ -122,7 +122,7 @@ const Json* at_pointer(const Json* node, std::string_view pointer) {
 References::References(const Json& root, Draft draft) : draft_(draft) {
   targets_.emplace("", &root);
   walk(root, 0);
-  // Unknown keywords may contain schemas. These get only names (URIs, anchors) that no other schema has.
+  // Unknown keywords may contain schemas. Such schemas get only names (URIs, anchors) that no other schema has.
   while (!unknown_.empty()) {
     const auto [node, base] = unknown_.back();
     unknown_.pop_back();

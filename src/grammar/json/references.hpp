@@ -19,8 +19,8 @@ class References {
  public:
   References(const Json& root, Draft draft);
 
-  // Returns the schema to which `reference` points from the schema `from`. Fails, with the reference in the message, if it is not in this
-  // document.
+  // Returns the schema to which `reference` points from the schema `from`. If that schema is not in this document, fails with the reference
+  // in the message.
   [[nodiscard]] const Json* find(const Json& from, std::string_view reference) const;
 
  private:

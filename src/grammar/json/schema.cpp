@@ -11,7 +11,7 @@ namespace tessera::grammar {
 
 namespace {
 
-// The options for parsing a schema. They are strict, so that a schema means exactly what is written or is refused.
+// The options for parsing a schema: strict, so that a schema means exactly what is written, or is refused.
 constexpr JsonParseOptions kExact{
     .numbers_as_written = true, .refuse_repeated_keys = true, .refuse_half_pairs = true, .deepest = 256};
 
@@ -25,8 +25,8 @@ const std::string* dialect_of(const Json& root) {
   return name == nullptr ? nullptr : name->string();
 }
 
-// Searches the document for keywords that tell its draft. Sets `old` if it finds one that only draft 7 and older have, and `fresh` for
-// one that only newer drafts have.
+// Searches the document for keywords that tell its draft. Sets `old` if it finds a keyword that only draft 7 and older have, and `fresh`
+// for a keyword that only newer drafts have.
 void look_for_keywords(const Json& node, bool& old, bool& fresh, std::size_t& budget) {
   if (budget == 0) return;
   --budget;

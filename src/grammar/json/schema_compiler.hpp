@@ -26,7 +26,7 @@ class SchemaCompiler {
  private:
   struct Schema {
     const Json* json;
-    std::string path;  // its place in the document, such as "#/properties/a"
+    std::string path;  // the schema's place in the document, such as "#/properties/a"
   };
   static constexpr Signed kNever = 1;  // the negation of schema 0, which is `true`: no value is valid
 
@@ -35,7 +35,7 @@ class SchemaCompiler {
   [[nodiscard]] SchemaSet set_of(const Json& json, const std::string& path) { return {id_of(json, path) * 2}; }
   [[nodiscard]] static Signed negated(Signed s) noexcept { return s ^ 1u; }
 
-  // --- Turn keywords into alternatives. Each of these may fail with unsupported, and the path.
+  // --- Turn keywords into alternatives. Each of these functions may fail with unsupported, and the path.
   [[nodiscard]] const Alternatives& alternatives(Signed schema);
   [[nodiscard]] Alternatives alternatives(const SchemaSet& set);
   [[nodiscard]] Alternatives of_schema(const Schema& schema);
@@ -46,7 +46,7 @@ class SchemaCompiler {
   [[nodiscard]] Alternatives negated_one_of(const Schema& schema, const Json& options);
   [[nodiscard]] Alternatives negated_conditional(const Schema& schema, const Json& condition);
   [[nodiscard]] Alternatives negated_composite(const Json& value, const std::string& path);
-  // Returns a schema for which every value but this one is valid.
+  // Returns a schema for which every value except `value` is valid.
   [[nodiscard]] Signed other_than(const Json& value, const std::string& path);
   [[nodiscard]] Alternatives negated_values(const Schema& schema, const std::string& key, const Json& value);
   [[nodiscard]] Conjunct limits(const Schema& schema);

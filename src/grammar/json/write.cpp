@@ -160,7 +160,7 @@ void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::v
       case Type::string: texts.push_back(*value->string()); break;
       case Type::array:
       case Type::object:
-        // The matcher may have to follow all n forms at the same time, and that takes more than n steps.
+        // The matcher may have to follow all n forms at the same time, which takes more than n steps.
         fuel_.spend(1 + forms.size() / 2, "too many of its values are objects and lists");
         forms.push_back(write_value(*value, 0));
         break;

@@ -16,8 +16,8 @@ void check(std::size_t forms, std::size_t some) {
   if (forms > kMostForms || some > kMostSome) out_of_fuel("it asks in too many ways for some item or some member");
 }
 
-// Returns all ways to divide n things into groups. In each, entry i is the group of thing i. Groups are numbered in the order of their
-// first things.
+// Returns all ways to divide n things into groups. In each division, entry i is the group of thing i. Groups are numbered in the order of
+// their first things.
 std::vector<std::vector<std::size_t>> groupings(std::size_t n) {
   std::vector<std::vector<std::size_t>> out{{}};
   for (std::size_t i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
-// Sets of Unicode code points, and how their characters are written as bytes: in UTF-8, or inside a JSON string (RFC 8259, section 7),
-// where a character may also be written as an escape.
+// Sets of Unicode code points, and the bytes with which their characters are written: in UTF-8, or inside a JSON string (RFC 8259, section
+// 7). In a JSON string a character may also be written as an escape.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ using CharSet = std::vector<CharRange>;
 enum class Spelling : std::uint8_t { utf8, json, json_plain };
 inline constexpr unsigned kSpellings = 3;
 
-// A sequence of byte sets. It stands for all texts that have one byte of each set, in order.
+// A sequence of byte sets, which stands for all texts that have one byte of each set, in order.
 using ByteSequence = std::vector<ByteSet>;
 [[nodiscard]] std::vector<ByteSequence> spell(const CharSet& set, Spelling spelling);
 

@@ -165,7 +165,7 @@ bool RegexStore::is_empty(Regex r) {
   }
 }
 
-// Appends to `out` sets of bytes. Two bytes that are in the same ones of these sets have the same derivative of r.
+// Appends sets of bytes to `out`. Two bytes that belong to the same of these sets have the same derivative of r.
 void RegexStore::front_sets(Regex r, std::vector<ByteSet>& out) {
   const Node node = nodes_[r];
   switch (node.kind) {
@@ -274,7 +274,7 @@ bool RegexStore::matches(Regex r, std::string_view text) {
 bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
   const Node node = nodes_[r];  // a copy, because nodes_ may grow meanwhile
   switch (node.kind) {
-    case Kind::concat:  // what follows must also be able to end
+    case Kind::concat:  // the rest must also be able to end
       return absorbs(node.a, set, n) && !is_empty(node.b);
     case Kind::alternative:
       for (std::uint32_t i = 0; i < node.b; ++i) {
@@ -305,8 +305,8 @@ bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
 
 namespace {
 
-// Returns the code point of the character at offset `at`, and moves `at`. (A byte that begins no character would be returned as it is,
-// but callers have excluded such texts.)
+// Returns the code point of the character at offset `at`, and moves `at`. (A byte that begins no character would be returned unchanged, but
+// callers exclude texts with such bytes.)
 std::uint32_t decode(std::string_view text, std::size_t& at) {
   const auto size = detail::utf8_step(text.substr(at)).size;
   const auto lead = static_cast<unsigned char>(text[at]);

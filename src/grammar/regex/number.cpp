@@ -12,15 +12,15 @@ using Phase = NumberState::Phase;
 
 int sign(int value) noexcept { return (value > 0) - (value < 0); }
 
-// Compares the digits of the whole part with those of the bound, after one more digit (the n-th from 0). `so_far` is the result before this
-// digit. Returns -1, 0 or 1.
+// Compares the digits of the whole part with the digits of the bound, after one more digit (the n-th from 0). `so_far` is the result before
+// this digit. Returns -1, 0 or 1.
 std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
   if (!bound) return 0;
   if (n >= bound->value.whole.size()) return 1;
   return so_far != 0 ? so_far : static_cast<std::int8_t>(sign(digit - bound->value.whole[n]));
 }
 
-// Compares a complete whole part of n digits with the bound's. If it has fewer digits than the bound, it is smaller.
+// Compares a complete whole part of n digits with the bound's. A whole part with fewer digits than the bound's is smaller.
 std::int8_t whole_done(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n) {
   return bound && n < bound->value.whole.size() ? std::int8_t{-1} : so_far;
 }
@@ -34,8 +34,8 @@ std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_
 std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
 std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
 
-// The functions below treat a bound in scientific notation. Its digits go from the first digit that is not 0 to the last one that is not 0
-// (1200 has two digits), and its scale is the power of ten of the first digit.
+// The functions below treat a bound in scientific notation. The bound's digits go from the first digit that is not 0 to the last digit that
+// is not 0 (1200 has two digits). Its scale is the power of ten of the first digit.
 std::size_t leading_zeros(const Decimal& d) { return d.whole.empty() ? d.fraction.find_first_not_of('0') : 0; }
 std::size_t scaled_size(const Decimal& d) {
   if (d.zero()) return 0;

@@ -1,5 +1,5 @@
-// JSON numbers within bounds, as an automaton over their digits. It is exact for decimals of any length, and need not expand ranges into
-// patterns. As digits come, it compares them with each bound's digits, and keeps the remainder for multipleOf.
+// JSON numbers within bounds, as an automaton over their digits. The automaton is exact for decimals of any length, and need not expand
+// ranges into patterns. For each digit, it compares the number with each bound's digits, and updates the remainder for multipleOf.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ struct NumberSpec {
   bool operator==(const NumberSpec&) const noexcept = default;
 
   [[nodiscard]] bool allows_exponent() const noexcept { return !integer && !step; }
-  // Returns whether a number can be compared with the bounds whatever its exponent is. It can if there is no bound other than zero. With
+  // Returns whether a number with any exponent can be compared with the bounds, which is so if there is no bound other than zero. With
   // other bounds, a number with an exponent must have the form "d.ddd e n", with one digit before the point.
   [[nodiscard]] bool reads_all_exponents() const noexcept {
     return allows_exponent() && (!low || low->value.zero()) && (!high || high->value.zero());
@@ -57,7 +57,7 @@ struct NumberState {
   enum class Phase : std::uint8_t { start, minus, zero, whole, point, fraction, e, e_sign, exponent };
   Phase phase = Phase::start;
   bool negative = false, nonzero = false;
-  std::int8_t low = 0, high = 0;  // how the digits so far compare with each bound's: -1, 0 or 1
+  std::int8_t low = 0, high = 0;  // result of comparing the digits so far with each bound's digits: -1, 0 or 1
   std::uint16_t digits = 0;       // number of digits of the whole part, or of the fraction; not counted beyond the point where it matters
   std::uint64_t remainder = 0;
   // For numbers "d.ddd e n": how the digits so far compare with the bounds' digits (both without their powers of ten), and the exponent.

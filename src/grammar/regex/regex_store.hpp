@@ -1,6 +1,6 @@
-// Regular expressions over bytes, stored as nodes that exist only once (hash consing), and matched by derivatives. The derivative of r by
-// a byte b is the expression of all that may follow b in a text of r (Brzozowski, 1964). Nodes are brought into a normal form, so that
-// expressions with the same texts mostly have the same id. This is enough for each expression to have finitely many derivatives.
+// Regular expressions over bytes, stored as nodes that exist only once (hash consing), and matched by derivatives. The derivative of r by a
+// byte b is the expression of all that may follow b in a text of r (Brzozowski, 1964). Nodes are brought into a normal form, so that
+// expressions with the same texts mostly have the same id. Normal forms are enough for each expression to have finitely many derivatives.
 // Intersection and complement are nodes like any other.
 #pragma once
 
@@ -46,7 +46,7 @@ class RegexStore {
   Regex repeat(Regex a, std::uint32_t min, std::uint32_t max);
   Regex star(Regex a) { return repeat(a, 0, kUnlimited); }
   Regex number(const NumberSpec& spec);
-  // done: [nodes of from], the copy of each node; kNone at first.
+  // Copies a node of another store into this store. `done`: [nodes of from], the copy of each node; kNone at first.
   Regex import(const RegexStore& from, Regex node, std::vector<Regex>& done);
 
   [[nodiscard]] bool nullable(Regex r) const noexcept { return nodes_[r].nullable; }
@@ -60,8 +60,8 @@ class RegexStore {
   // Returns whether r matches no text. If r has an intersection or a complement, this is a search.
   [[nodiscard]] bool is_empty(Regex r);
   [[nodiscard]] bool matches(Regex r, std::string_view text);
-  // Returns true if any n characters of the set, written in UTF-8 without escapes, may come next and be completed to a text. False means
-  // only that this is not easy to see.
+  // Returns true if any n characters of the set, written in UTF-8 without escapes, may come next and be completed to a text. False means:
+  // no, or it is not easy to find out.
   [[nodiscard]] bool absorbs(Regex r, const CharSet& set, std::uint32_t n);
   [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // true: is_empty(r) has to search
 

@@ -5,9 +5,9 @@
 
 namespace tessera::os {
 
-// Returns the processor time that the control groups of this process allow, as a number of processors (cgroup v2's cpu.max, v1's
-// cpu.cfs_quota_us): the least quota of the group and the groups above it. Infinity without a limit, or if it cannot be read.
-// `root` is put in front of /proc and of the mount points, for tests.
+// Returns the processor time that the control groups of this process allow, as a number of processors. That is the least quota of the group
+// and the groups above it (cgroup v2's cpu.max, v1's cpu.cfs_quota_us). Infinity if there is no limit, or if the limit cannot be read.
+// `root` is put before /proc and before the mount points, for tests.
 [[nodiscard]] double control_group_quota(const std::string& root = {}) noexcept;
 
 }  // namespace tessera::os

@@ -1,4 +1,4 @@
-// Takes room on the disk for a file, and writes a file to the disk, by calls of Linux.
+// Allocates disk space for a file, and writes a file to the disk, by calls of Linux.
 #include <fcntl.h>
 #include <unistd.h>
 

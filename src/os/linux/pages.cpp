@@ -1,5 +1,5 @@
-// Memory of Linux, populated when it is taken. The kernel may promise pages that it does not have, and would kill the process at a
-// later write. Here all pages are asked for at once, so that a shortage is an error.
+// Memory of Linux, populated when it is taken. The kernel may promise pages that it does not have, and would kill the process at a later
+// write. This file asks for all pages at once, so that a shortage is an error.
 #include "os/pages.hpp"
 
 #include <sys/mman.h>
@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// Maps memory. The start is aligned to a huge page if a huge page fits, because otherwise the kernel could not use huge pages at the
-// ends; the address space taken for the alignment is given back at once. Without MAP_NORESERVE, so that the kernel refuses more
-// memory than the machine has, instead of waking the OOM killer when the pages are populated. PROT_NONE is not counted until
-// mprotect() makes it writable.
+// Maps memory. The start is aligned to a huge page if a huge page fits, because otherwise the kernel could not use huge pages at the ends.
+// The address space that the alignment needs is unmapped at once. The flag MAP_NORESERVE is left out, so that the kernel refuses more
+// memory than the machine has, instead of waking the OOM killer when the pages are populated. The kernel does not count pages with
+// PROT_NONE until mprotect() makes them writable.
 std::byte* map(std::size_t bytes, int protection) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
   const std::size_t page = page_size();

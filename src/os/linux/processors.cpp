@@ -37,7 +37,7 @@ bool lists(std::string_view list, std::string_view word) {
   return false;
 }
 
-// Returns the control group of this process, of v1's controller cpu or of v2 ("0::/path"). Empty: there is none.
+// Returns the path of the control group of this process: of v1's controller cpu, or of v2 ("0::/path"). Empty: there is none.
 std::string group_of_process(const std::string& root, bool v2) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

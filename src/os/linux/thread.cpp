@@ -9,7 +9,7 @@
 namespace tessera::os {
 namespace {
 
-// Attributes of a thread that leaves the host's signals to the host's threads. Other C libraries than glibc have no attribute for it.
+// Attributes of a thread that leaves the host's signals to the host's threads. Only glibc has an attribute for this.
 class WorkerAttributes {
  public:
   WorkerAttributes() noexcept : made_(pthread_attr_init(&attributes_) == 0) {

@@ -1,5 +1,5 @@
-// Memory of macOS. The system promises more memory than it has, compresses and swaps, and ends processes at last: a shortage is an
-// error only if the address space or a limit of the process ends. There are no huge pages to ask for.
+// Memory of macOS. The system promises more memory than it has. When memory runs short it compresses and swaps, and at last ends processes.
+// So a shortage is an error only if the address space is used up, or a limit of the process is reached. There are no huge pages to ask for.
 #include "os/pages.hpp"
 
 #include <sys/mman.h>
@@ -31,7 +31,8 @@ bool commit_pages(std::byte* base, std::size_t bytes) noexcept {
 }
 
 void decommit_pages(std::byte* base, std::size_t bytes) noexcept {
-  // Mapped anew: MADV_DONTNEED keeps the contents here. If that fails, the pages stay, unreadable, and commit must still give zeros.
+  // Maps the pages anew, because on macOS MADV_DONTNEED keeps their contents. If mapping fails, the old pages stay, unreadable, and are
+  // cleared here, because commit_pages() must return zeros.
   if (map(base, bytes, PROT_NONE, MAP_FIXED) != nullptr) return;
   __builtin_memset(base, 0, bytes);
   ::mprotect(base, bytes, PROT_NONE);

@@ -13,7 +13,7 @@
 namespace tessera::os {
 namespace {
 
-constexpr std::size_t kMost = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call, macOS refuses more; smaller steps cost nothing
+constexpr std::size_t kMost = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call, macOS refuses more. Smaller calls cost nothing
 
 int descriptor_of(const File& file) noexcept { return static_cast<int>(file.get()); }
 
@@ -36,7 +36,7 @@ FileFacts facts_from(const struct ::stat& status) noexcept {
 }  // namespace
 
 void File::close() noexcept {
-  // Not repeated after EINTR, because on Linux the descriptor is closed by then.
+  // close() is not repeated after EINTR, because on Linux the descriptor is closed by then.
   if (handle_ != kNone) ::close(static_cast<int>(std::exchange(handle_, kNone)));
 }
 
@@ -49,7 +49,8 @@ int open_to_read(const std::filesystem::path& path, File& file) {
 }
 
 int make_new(const std::filesystem::path& path, File& file) {
-  // O_EXCL: never opens a file of others, nor a planted link. 0666 without the umask's bits, as for any new file.
+  // O_EXCL: never opens a file that exists, such as another user's file or a planted link. 0666 without the umask's
+  // bits, as for any new file.
   return open_file(path, O_WRONLY | O_CREAT | O_EXCL, 0666, file);
 }
 

@@ -83,7 +83,8 @@ int new_socket(const Address& address, Socket& socket) noexcept {
   return 0;
 }
 
-// Small messages are sent at once, and a host that is gone is noticed.
+// Sets options: the socket never blocks, small messages are sent at once, and a connection to a host that is gone
+// becomes an error.
 void set_up(const Socket& socket) noexcept {
   const int on = 1;
   ::fcntl(socket.handle(), F_SETFD, FD_CLOEXEC);
@@ -91,7 +92,7 @@ void set_up(const Socket& socket) noexcept {
   ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(socket.handle(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 #if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
-  const int idle = 30, interval = 10, count = 3;  // a host without power is noticed within a minute
+  const int idle = 30, interval = 10, count = 3;  // a host that has lost power is noticed within a minute
   ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
@@ -101,7 +102,7 @@ void set_up(const Socket& socket) noexcept {
 #endif
 }
 
-// Returns 0 when the socket is connected.
+// Connects the socket. Returns 0 when it is connected, else the system's number of an error.
 int connect_one(const Address& address, Socket& socket, SteadyClock::time_point end) {
   if (const int error = new_socket(address, socket); error != 0) return error;
   if (::connect(socket.handle(), address.get(), address.size) == 0) return 0;
@@ -155,7 +156,7 @@ Result<Socket> connect_to(const std::string& address, std::chrono::milliseconds 
 
 namespace {
 
-// Returns whether the address is that of a Unix socket to which nobody listens: a program that was killed has left it.
+// Returns whether the address is a Unix socket on which no process listens: a program that was killed has left it.
 bool is_left_over(const std::string& address) {
   struct ::stat status;
   if (!address.starts_with(kUnix) || ::stat(address.c_str() + kUnix.size(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
@@ -207,7 +208,7 @@ Listener::~Listener() {
 }
 
 Result<Socket> Listener::accept(std::chrono::milliseconds timeout, const std::stop_token& stop) {
-  constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
+  constexpr std::chrono::milliseconds kLook{100};  // time between two looks at `stop`
   const SteadyClock::time_point end = SteadyClock::now() + timeout;
   for (;;) {
     if (stop.stop_requested()) return detail::make_error(ErrorCode::cancelled, "stopped while waiting for a connection at {}", address_);

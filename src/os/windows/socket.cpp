@@ -1,4 +1,4 @@
-// Connections, which are not written for Windows yet.
+// Connections are not implemented for Windows yet: functions that return a Result return an error.
 #include "os/socket.hpp"
 
 #include "core/error.hpp"

@@ -6,7 +6,8 @@
 namespace tessera::os {
 namespace {
 
-// A text that is too long for an int of Windows is no path and no message: it becomes empty.
+// Returns the length as an int of Windows; 0 if it does not fit. (A text of that length is neither a path nor a
+// message.)
 int length_of(std::size_t units) noexcept {
   return units > static_cast<std::size_t>(std::numeric_limits<int>::max()) ? 0 : static_cast<int>(units);
 }
@@ -39,7 +40,8 @@ std::wstring system_path(const std::filesystem::path& path) {
   constexpr std::size_t kSure = 240;  // MAX_PATH is 260; a folder's is 12 less
   const std::wstring& text = path.native();
   if (text.size() < kSure || text.starts_with(L"\\\\?\\") || text.starts_with(L"\\\\.\\")) return text;
-  // With the prefix the system takes a path as it is: whole, without . and .., with backslashes.
+  // With the prefix "\\?\" the system uses a path exactly as it is written. So the path must be absolute, without "."
+  // and "..", and with backslashes.
   std::wstring whole(text.size() + MAX_PATH, L'\0');
   for (;;) {
     const DWORD units = ::GetFullPathNameW(text.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr);

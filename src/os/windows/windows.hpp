@@ -1,4 +1,4 @@
-// The headers of Windows, without their macros of other words, and paths as its functions take them.
+// Includes the headers of Windows, without those of their macros that clash with other names, and declares conversions of texts and paths.
 #pragma once
 
 #ifndef WIN32_LEAN_AND_MEAN
@@ -14,10 +14,11 @@
 
 namespace tessera::os {
 
-// Returns the path for a function of Windows: longer paths than MAX_PATH whole and with the prefix that lets them be long.
+// Returns the path for a function of Windows. A path of about MAX_PATH characters or more becomes absolute and gets the prefix "\\?\",
+// which allows long paths.
 [[nodiscard]] std::wstring system_path(const std::filesystem::path& path);
 
-// Returns a text of Windows in UTF-8; what is no UTF-16 becomes U+FFFD.
+// Returns a text of Windows in UTF-8. Invalid UTF-16 becomes U+FFFD.
 [[nodiscard]] std::string utf8_of(std::wstring_view text);
 [[nodiscard]] std::wstring utf16_of(std::string_view text);
 

@@ -1,5 +1,6 @@
-// Frames: what ranks in different processes send each other over a connection. A frame is a header and some bytes. The header has a hash of
-// itself and of the bytes, so that damage is an error and never a wrong token. All ranks must have the byte order of x86-64.
+// Frames: the units in which ranks in different processes send each other bytes over a connection. A frame is a header and some bytes. The
+// header has a hash of itself and of the bytes, so that damaged bytes are an error and never a wrong token. All ranks must have the byte
+// order of x86-64.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@ struct FrameHeader {
   std::uint32_t magic = kMagic;
   FrameKind kind = FrameKind::part;
   std::uint64_t step = 0;    // the sender's step
-  std::uint64_t number = 0;  // of the gather in the step
-  std::uint64_t bytes = 0;   // behind the header
+  std::uint64_t number = 0;  // number of the gather in the step
+  std::uint64_t bytes = 0;   // bytes after the header
   std::uint64_t hash = 0;
 };
 static_assert(sizeof(FrameHeader) == 40);

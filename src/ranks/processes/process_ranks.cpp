@@ -13,9 +13,9 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kStopTime{200};  // in which the other ranks should learn that a step was stopped
+constexpr std::chrono::milliseconds kStopTime{200};  // the time in which a stopped rank tries to tell the other ranks
 
-// An error on its way: its code and its sentence.
+// Returns an error as the bytes that are sent: its code and its message.
 std::vector<std::byte> bytes_of(const Error& error) {
   const auto code = static_cast<std::uint32_t>(error.code());
   const std::string text = error.text();
@@ -52,7 +52,7 @@ Error ProcessRanks::gone(std::uint32_t rank, std::string_view why) const {
 
 Status ProcessRanks::break_with(Error error) noexcept {
   broken_ = std::move(error);
-  // Tell the others the reason, as far as they can be told now: otherwise they take this rank for the one that has failed.
+  // Try to send the reason to the other ranks. Otherwise they would take this rank for the one that failed.
   (void)guard([&]() -> Status {
     const std::vector<std::byte> bytes = bytes_of(broken_.error());
     for (std::uint32_t i = 0; i < links_.size() && in_step_; ++i) {
@@ -62,7 +62,7 @@ Status ProcessRanks::break_with(Error error) noexcept {
     }
     return {};
   });
-  for (std::uint32_t i = 0; i < links_.size(); ++i) lines_->close(i);  // the other ranks notice
+  for (std::uint32_t i = 0; i < links_.size(); ++i) lines_->close(i);  // so that the other ranks notice
   return broken_;
 }
 
@@ -86,19 +86,19 @@ void ProcessRanks::queue(Link& link, FrameKind kind, std::span<const std::byte> 
 }
 
 void ProcessRanks::stop(const Error& error) noexcept {
-  if (!stopped_ || !broken_) return;  // the others know it already
+  if (!stopped_ || !broken_) return;  // the other ranks know the error already
   const Status queued = guard([&]() -> Status {
     const std::vector<std::byte> bytes = bytes_of(error);
     for (std::uint32_t i = 0; i < links_.size(); ++i) {
       if (i != rank_) queue(links_[i], FrameKind::stop, bytes);
     }
     stopped_ = error;
-    return send_queued(kStopTime);  // the rest goes with the next call
+    return send_queued(kStopTime);  // the next call sends the rest
   });
   if (!queued) (void)break_with(queued.error());
 }
 
-// Sends what is queued, for at most `timeout`.
+// Sends queued frames, for at most `timeout`.
 Status ProcessRanks::send_queued(std::chrono::milliseconds timeout) {
   const SteadyClock::time_point end = SteadyClock::now() + timeout;
   std::vector<RankLines::Awaited> awaited(links_.size());
@@ -173,17 +173,17 @@ Status ProcessRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
   for (int frames = 0; frames < kMostFrames && lines_->is_open(rank); ++frames) {
     if (const Status read = read_frame(rank); !read) {
       if (link.is_wanted) return read;
-      lines_->close(rank);  // nobody waits for it now (it may have gone when the step's last part was here); the next call that needs it says so
+      lines_->close(rank);  // no call waits for this rank (it may have ended after its last part); the next call that does returns the error
       return {};
     }
     if (!link.is_whole) return {};
     const FrameHeader& header = link.header;
     const bool is_message = header.kind == FrameKind::message;
-    if (header.step < step_ || (header.step == step_ && !in_step_ && !is_message)) {  // of a step that was stopped
+    if (header.step < step_ || (header.step == step_ && !in_step_ && !is_message)) {  // a frame of a step that was stopped
       link.is_whole = false;
       continue;
     }
-    if (in_step_ && header.step > step_) {  // a frame for later. If this step's was wanted, the rank knows already that the step was stopped
+    if (in_step_ && header.step > step_) {  // of a later step. If this step's frame was wanted, the other rank knows that the step was stopped
       if (link.is_wanted) stopped_ = make_stopped();
       return {};
     }
@@ -202,12 +202,12 @@ Status ProcessRanks::receive_some(std::uint32_t rank, const Arrived& arrived) {
 template <class Arrived>
 Status ProcessRanks::run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept {
   const Status status = guard([&]() -> Status {
-    constexpr std::chrono::milliseconds kLook{100};  // between two looks at `stop`
+    constexpr std::chrono::milliseconds kLook{100};  // time between two looks at `stop`
     SteadyClock::time_point end = SteadyClock::now() + timeout;
     std::vector<RankLines::Awaited> awaited(links_.size());
     for (;;) {
       const std::uint64_t moved_before = moved_;
-      // First try without waiting: most often everything is there.
+      // First try without waiting, because usually all frames have arrived.
       for (std::uint32_t i = 0; i < links_.size(); ++i) {
         if (i == rank_ || !lines_->is_open(i)) continue;
         if (in_step_ || links_[i].is_wanted || links_[i].sent < links_[i].out.size()) TESSERA_TRY_STATUS(send_some(i));

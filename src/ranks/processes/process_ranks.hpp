@@ -1,8 +1,7 @@
 // Ranks that are processes, on this machine or others. Each pair of ranks has a connection.
 //
-// A rank that stops a step tells all others; they leave the step too. Bytes that were still on their way belong to an old step, and are
-// thrown away when they arrive. If a connection ends, or a rank does not answer in time, or sends what makes no sense, all later calls
-// fail.
+// A rank that stops a step tells all other ranks, which leave the step too. Frames of that step which arrive later are thrown away. If a
+// connection ends, or a rank does not answer in time or sends an invalid frame, all later calls fail.
 #pragma once
 
 #include <chrono>
@@ -21,7 +20,7 @@ namespace tessera::detail {
 
 class ProcessRanks final : public Communicator {
  public:
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // of a frame
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;  // the largest frame, in bytes
 
   // `addresses` has one entry for each rank, for messages. A frame of more than `most_bytes` breaks the connection.
   ProcessRanks(std::uint32_t rank, std::unique_ptr<RankLines> lines, std::vector<std::string> addresses, std::chrono::milliseconds timeout,
@@ -29,7 +28,8 @@ class ProcessRanks final : public Communicator {
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
   [[nodiscard]] std::uint32_t ranks() const noexcept override { return static_cast<std::uint32_t>(links_.size()); }
-  // Errors: cancelled or that of the rank that stopped the step; device_error, a rank is gone, does not answer or sends nonsense.
+  // Errors: cancelled or out_of_memory, if a rank stopped the step with this error; device_error, a rank has failed, is gone, does not
+  // answer or sends nonsense.
   Status gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept override;
   void stop() noexcept override { stop(make_stopped()); }
   // Stops the step with an error, which the other ranks' calls return.
@@ -37,51 +37,52 @@ class ProcessRanks final : public Communicator {
 
   [[nodiscard]] const std::string& address(std::uint32_t rank) const noexcept { return links_[rank].address; }
 
-  // Sets for how long a rank may be silent in a step.
+  // Sets the time for which a rank may be silent in a step.
   void set_timeout(std::chrono::milliseconds timeout) noexcept { timeout_ = timeout; }
-  // Begins a step, on all ranks with the same number, which must be larger than the one before.
+  // Begins a step. All ranks begin it with the same number, which must be larger than that of the step before.
   void begin_step(std::uint64_t step) noexcept;
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
-  // Sends a message to a rank, which calls receive(). Waits until it is on its way.
+  // Sends a message to a rank, which calls receive(). Returns when all bytes were handed to the connection.
   Status send(std::uint32_t to, std::span<const std::byte> message) noexcept;
-  // Waits for the next message of a rank, at most `timeout` in all, and writes its bytes and the sender's step. Errors as above; cancelled,
-  // `stop` was requested.
+  // Waits for the next message of a rank, at most `timeout` in all, and writes its bytes and the sender's step. Errors: those of gather();
+  // cancelled, `stop` was requested.
   Status receive(std::uint32_t from, std::vector<std::byte>& message, std::uint64_t& step, std::chrono::milliseconds timeout,
                  const std::stop_token& stop = {}) noexcept;
-  // Waits for one message of every other rank, in any order, at most `timeout` in all. take(rank, bytes) gets each; its error ends the waiting.
+  // Waits for one message of every other rank, in any order, at most `timeout` in all. Calls take(rank, bytes) for each; an error of take()
+  // ends the waiting.
   Status receive_from_all(std::chrono::milliseconds timeout, const std::stop_token& stop,
                           const std::function<Status(std::uint32_t, std::span<const std::byte>)>& take) noexcept;
-  // Returns whether rank 0 has closed its connection.
+  // Returns whether rank 0 has closed its connection, which means that the engine is gone.
   [[nodiscard]] bool engine_has_gone() const noexcept { return engine_has_gone_; }
-  // Returns the error after which nothing works any more; success: there is none.
+  // Returns the error after which all calls fail; success if there was none.
   [[nodiscard]] const Status& broken() const noexcept { return broken_; }
 
  private:
-  // When waiting ends: `timeout` after the last byte of a rank that is waited for, or after the beginning.
+  // The moment from which `timeout` counts: the last byte from a rank that the call waits for, or the beginning of the call.
   enum class Patience : std::uint8_t { from_last_byte, in_all };
 
   struct Link {
     std::string address;
     std::vector<std::byte> out;  // frames to be sent
     std::size_t sent = 0;        // bytes of `out`
-    FrameHeader header;          // of the frame that is arriving
-    std::size_t header_bytes = 0, body_bytes = 0;  // bytes of it that are here
-    bool is_whole = false;       // all of it is here, and nobody has taken it
+    FrameHeader header;          // header of the frame that is being received
+    std::size_t header_bytes = 0, body_bytes = 0;  // bytes of header and body that were received
+    bool is_whole = false;       // the frame is complete, and no call has taken it
     std::vector<std::byte> body;
-    bool is_wanted = false;      // a frame of this rank is waited for
+    bool is_wanted = false;      // a call waits for a frame of this rank
   };
 
   [[nodiscard]] static Error make_stopped();
   Status break_with(Error error) noexcept;
   [[nodiscard]] Error gone(std::uint32_t rank, std::string_view why) const;
   void queue(Link& link, FrameKind kind, std::span<const std::byte> bytes);
-  // Sends and receives until nothing is left to be sent and no frame is wanted. arrived(rank) is called for each wanted frame. All connections
-  // are read, so that no rank waits for this one while it has nothing to say to it; a frame for a later call is kept.
+  // Sends and receives until all frames are sent and all wanted frames have come. Calls arrived(rank) for each wanted frame. Reads all
+  // connections, so that no other rank is blocked while it sends to this one. Keeps frames that belong to a later call.
   template <class Arrived>
   Status run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept;
   Status send_some(std::uint32_t rank);
   Status send_queued(std::chrono::milliseconds timeout);
-  // Reads until a frame of the rank is whole, or nothing more is here.
+  // Reads until a frame of the rank is complete, or until nothing more has arrived.
   Status read_frame(std::uint32_t rank);
   template <class Arrived>
   Status receive_some(std::uint32_t rank, const Arrived& arrived);
@@ -90,7 +91,7 @@ class ProcessRanks final : public Communicator {
   std::uint32_t rank_;
   std::unique_ptr<RankLines> lines_;
   std::vector<Link> links_;
-  std::uint64_t moved_ = 0;  // bytes that were sent, or received from ranks that are waited for: while it grows, nobody is late
+  std::uint64_t moved_ = 0;  // bytes that were sent, or received from ranks that a call waits for. If the number has grown, the timeout starts anew
   std::chrono::milliseconds timeout_;
   std::uint64_t most_bytes_;
   bool engine_has_gone_ = false;

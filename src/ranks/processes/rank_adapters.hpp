@@ -1,4 +1,4 @@
-// The adapters that a rank in another process has been given.
+// The adapters that rank 0 has given to a rank in another process.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,11 @@ struct ByContent {
 class RankAdapters {
  public:
   virtual ~RankAdapters() = default;
-  // Takes one change of an adapter (MessageKind::adapter). Errors: device_error, the bytes make no sense; out_of_memory; unsupported.
+  // Takes one change of an adapter (MessageKind::adapter). Errors: device_error, the bytes are not a valid message; out_of_memory;
+  // unsupported.
   virtual Status take(std::span<const std::byte> message) = 0;
   virtual void forget(const Hash128& content) noexcept = 0;
-  // Returns an adapter's changes for this rank's weights; nullptr: it was not given, or was forgotten.
+  // Returns an adapter's changes for this rank's weights; nullptr if rank 0 has not given the adapter, or has had it dropped.
   [[nodiscard]] virtual const backend::AdapterWeights* find(const Hash128& content) const noexcept = 0;
 };
 

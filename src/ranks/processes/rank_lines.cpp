@@ -35,7 +35,8 @@ TransportLines::~TransportLines() {
   for (std::uint32_t rank = 0; rank < lines_.size(); ++rank) close(rank);
 }
 
-// Checks what a transport returns: the library does not rely on a program's arithmetic.
+// Checks the count of bytes that a transport returns, because the transport is code of the host and the count may be
+// wrong.
 RankLines::Moved TransportLines::moved(std::uint32_t rank, const Result<std::size_t>& by_transport, std::size_t most) {
   if (by_transport && *by_transport <= most) return {.bytes = *by_transport};
   lines_[rank] = Line::failed;

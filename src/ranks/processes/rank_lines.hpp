@@ -18,7 +18,7 @@ namespace tessera::detail {
 
 class RankLines {
  public:
-  // How many bytes a call has moved; 0: none can be moved now, or the other rank is gone, which `gone` then says in words.
+  // The number of bytes that a call has moved. 0: none can be moved now; or the other rank is gone, and then `gone` has the reason.
   struct Moved {
     std::size_t bytes = 0;
     std::string gone = {};
@@ -33,18 +33,19 @@ class RankLines {
   virtual Moved send(std::uint32_t rank, std::span<const std::byte> bytes) = 0;
   virtual Moved receive(std::uint32_t rank, std::span<std::byte> bytes) = 0;
   virtual void close(std::uint32_t rank) noexcept = 0;
-  // Waits until one of the connections, of which there is one for each rank, can do what is awaited, or until `timeout` has passed.
+  // Waits until a connection is ready for one of the things that `lines` awaits, or until `timeout` has passed. `lines` has an entry for
+  // each rank.
   virtual Status wait(std::span<const Awaited> lines, std::chrono::milliseconds timeout) = 0;
 };
 
 class SocketLines final : public RankLines {
  public:
-  // The rank's own socket, and those of ranks to which there is no connection, are closed.
+  // `sockets`: one for each rank. The socket at the rank's own index, and sockets of ranks without a connection, are closed.
   explicit SocketLines(std::vector<os::Socket> sockets) noexcept : sockets_(std::move(sockets)) {}
   explicit SocketLines(std::uint32_t ranks) : sockets_(ranks) {}
 
   void set(std::uint32_t rank, os::Socket socket) noexcept { sockets_[rank] = std::move(socket); }
-  // Gives the connection to a rank away.
+  // Hands the connection to a rank over to the caller.
   [[nodiscard]] os::Socket take(std::uint32_t rank) noexcept { return std::move(sockets_[rank]); }
 
   [[nodiscard]] bool is_open(std::uint32_t rank) const noexcept override { return sockets_[rank].is_open(); }
@@ -58,7 +59,7 @@ class SocketLines final : public RankLines {
   std::vector<os::Awaited> awaited_;
 };
 
-// Calls nothing but close() for a rank after an error, and nothing at all after close().
+// The connections through a host's transport. After an error of a rank calls only close() for this rank, and nothing after close().
 class TransportLines final : public RankLines {
  public:
   explicit TransportLines(std::shared_ptr<RankTransport> transport);

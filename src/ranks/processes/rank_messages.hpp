@@ -1,11 +1,11 @@
 // The messages between rank 0 and ranks in other processes.
 //
 //   rank 0                          another rank
-//   welcome  ------------------->   loads its part of the model; connects to the ranks before it (join), is joined by those behind it
+//   welcome  ------------------->   loads its part of the model; connects to the ranks before it (join), is joined by the ranks after it
 //            <-------------------   accepted, or refusal
 //            <-------------------   ready, or refusal
 //   layout, step, move  -------->   executes them; a step exchanges parts (ProcessRanks)
-//            <-------------------   reply, behind a step with votes: the votes of its heads, or refusal
+//            <-------------------   reply after a step with votes: the votes of its heads; or refusal
 //   read_pages, write_pages  --->   reads or writes its part of a layer in pages
 //            <-------------------   reply: the bytes that were asked for, or refusal
 //   adapter  ------------------->   loads its part of one change of an adapter
@@ -100,7 +100,7 @@ struct Join {
   }
 };
 
-// The rank serves this engine, and begins to load.
+// A rank's answer to the welcome: it serves this engine, and begins to load.
 struct Accepted {
   static constexpr MessageKind kKind = MessageKind::accepted;
 
@@ -108,16 +108,16 @@ struct Accepted {
   static void each(Bytes&, Self&) {}
 };
 
-// An operation of a rank, and the family of kernels that computes it there.
+// An operation of a rank, and the family of the kernel that computes this operation there.
 struct RankFamily {
   Operation operation{};
-  DType dtype{};  // of the weights or of the KV cache; automatic: all KV types, or no type
+  DType dtype{};  // type of the weights or of the KV cache; automatic: all KV types, or no type
   std::string family;
 };
 
 struct Ready {
   static constexpr MessageKind kKind = MessageKind::ready;
-  Hash128 weights;  // of the whole file
+  Hash128 weights;  // hash of the whole file
   std::vector<RankFamily> families;
 
   template <class Bytes, class Self>
@@ -144,7 +144,7 @@ struct Refusal {
   }
 };
 
-// Rank 0's layout with the next number.
+// Rank 0's next layout, which gets the next number.
 struct LayoutMessage {
   static constexpr MessageKind kKind = MessageKind::layout;
   DType dtype = DType::f32;
@@ -179,7 +179,7 @@ struct Forget {
   }
 };
 
-// Returns the needs from which make_kv_layout() makes this layout again.
+// Returns the message from which make_kv_layout() makes an equal layout on another rank.
 [[nodiscard]] LayoutMessage message_of(const KvLayout& layout);
 
 // Writes a message. `out` is replaced.
@@ -198,7 +198,7 @@ void write_message(Message message, std::vector<std::byte>& out) {
   return kind;
 }
 
-// Reads a message. Returns false if the bytes are no such message.
+// Reads a message. Returns false if the bytes are not a message of this type.
 template <class Message>
 [[nodiscard]] bool read_message(std::span<const std::byte> bytes, Message& message) {
   ByteReader reader(bytes);

@@ -29,7 +29,7 @@ bool RankSteps::is_sound(const StepPages& pages, Writes writes) const noexcept {
   return at == pages.ids.size();
 }
 
-// Returns whether all pages are there that a row at `position` reads or writes.
+// Returns whether all pages exist that a row at `position` reads or writes.
 bool RankSteps::has_pages(const StepPages& pages, const SequencePages& of, std::uint64_t position) const noexcept {
   const KvLayout& layout = pages_.first_layout(of.layout);
   const std::span<const PageId> ids = pages.ids_of(of);
@@ -69,7 +69,8 @@ Status RankSteps::forget(std::span<const std::byte> message) {
   return {};
 }
 
-// Rank 0 waits for the votes if the step has been done there. If it has failed there, it throws them away.
+// Sends the votes of this rank's heads to rank 0; if the step failed here, a refusal. Rank 0 waits for the answer if the step succeeded
+// there; otherwise it discards the answer.
 Status RankSteps::send_votes(const Status& done) {
   reply_.clear();
   ByteWriter writer(reply_);
@@ -184,8 +185,8 @@ Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step
   if (kind == MessageKind::forget) return forget(message);
   const bool asks = kind == MessageKind::read_pages || kind == MessageKind::write_pages || kind == MessageKind::adapter;
   if (kind != MessageKind::step && kind != MessageKind::move && !asks) return senseless("a message");
-  // Rank 0 says whether it went on with its last step. If that step failed here, rank 0 did not know this in time, so its pages are not
-  // those of this rank.
+  // `went_on`: whether rank 0's last step succeeded. If that step failed here although it succeeded there, rank 0 did not learn of the
+  // failure in time. Then its pages and the pages of this rank differ.
   bool went_on = false;
   ByteReader reader(message.subspan(sizeof kind));
   reader.number(went_on);

@@ -16,13 +16,13 @@ namespace tessera::detail {
 
 class RankSteps {
  public:
-  // `votes`: rows may vote.
+  // `votes`: whether rows of steps may vote.
   RankSteps(ProcessRanks& ranks, const Model& model, RankBackend& backend, OwnPages& pages, RankAdapters& adapters, std::uint32_t step_rows,
             bool votes)
       : ranks_(ranks), model_(model), pages_(pages), adapters_(adapters), executor_(model, backend, pages), step_rows_(step_rows), votes_(votes) {}
 
-  // Executes one message of rank 0. `step`: the number of the sender's step. A step that fails is told to the other ranks, and is no error
-  // here. Errors: device_error, the message makes no sense.
+  // Executes one message of rank 0. `step`: the number of the sender's step. If a step fails, the other ranks get its error, and execute()
+  // returns success. Errors: device_error, the message is not valid.
   Status execute(std::span<const std::byte> message, std::uint64_t step);
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
@@ -35,7 +35,7 @@ class RankSteps {
   // Answers a message that reads or writes pages, or gives an adapter.
   Status answer(std::span<const std::byte> message);
   Status read_or_write(std::span<const std::byte> message, std::vector<std::byte>& reply);
-  // `writes`: the pages are those of a step, which writes states if there are any.
+  // states: the pages are those of a step, which also writes recurrent states, if the model has any.
   enum class Writes : std::uint8_t { states, no_states };
   [[nodiscard]] bool is_sound(const StepPages& pages, Writes writes) const noexcept;
   [[nodiscard]] bool has_pages(const StepPages& pages, const SequencePages& of, std::uint64_t position) const noexcept;
@@ -49,7 +49,7 @@ class RankSteps {
   std::uint32_t step_rows_;
   bool votes_;
   std::uint64_t steps_ = 0;
-  bool has_failed_ = false;  // the last step
+  bool has_failed_ = false;  // whether the last step failed here
   StepDescription step_;
   MoveDescription move_;
   LayerPages part_;

@@ -13,7 +13,7 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr std::chrono::hours kAdapterTime{1};  // in which a rank must have taken a change of an adapter
+constexpr std::chrono::hours kAdapterTime{1};  // limit for the time that a rank takes to load a change of an adapter
 
 }  // namespace
 
@@ -59,7 +59,7 @@ Status RemoteRanks::send_forgotten() {
 }
 
 void RemoteRanks::forget_adapter(const Hash128& content) noexcept {
-  (void)guard([&]() -> Status {  // without memory the ranks keep the adapter: nothing wrong is computed
+  (void)guard([&]() -> Status {  // without memory the ranks keep the adapter, which does no harm
     const std::lock_guard lock(forgotten_mutex_);
     forgotten_.push_back(content);
     return {};
@@ -100,7 +100,8 @@ Status RemoteRanks::send(const StepPages& pages, std::span<const PageCopy> copie
       return {};
     }
   });
-  // Copies of pages may be missing elsewhere, or some ranks have the message and others do not.
+  // Now copies of pages may be missing on other ranks, or some ranks have the message and others do not. So no further
+  // step can be sent.
   if (!sent && (has_sent_ || !copies.empty())) {
     failed_ = make_error(ErrorCode::device_error, "a step could not be sent to the ranks ({}); load the engine again", sent.error().message());
   }
@@ -143,7 +144,8 @@ Status RemoteRanks::move(const MoveDescription& move) noexcept {
 
 template <class Take>
 Status RemoteRanks::take_replies(std::chrono::milliseconds timeout, const Take& take) noexcept {
-  // An error must not leave other ranks' replies on their way, so it is kept until all have come.
+  // Keep the first error until the replies of all ranks have come: a reply that nobody reads would be taken for the
+  // answer to a later message.
   Status first = {};
   TESSERA_TRY_STATUS(guard([&] {
     return ranks_->receive_from_all(timeout, {}, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {
@@ -182,7 +184,7 @@ Status RemoteRanks::read(LayerPages& of, std::vector<std::vector<std::byte>>& re
     replies.resize(ranks_->ranks());
     return {};
   }));
-  take_copies(pools_, of.copies);  // last, so that none are lost
+  take_copies(pools_, of.copies);  // after the allocation, which can fail, so that no copies are lost
   TESSERA_TRY_STATUS(send(of.pages, of.copies, [&](ByteWriter& writer) {
     writer.number(MessageKind::read_pages);
     writer.number(has_gone_on_);
@@ -211,7 +213,7 @@ Status RemoteRanks::write(LayerPages& of, std::span<const std::vector<std::byte>
 Status RemoteRanks::give_adapter(std::span<const std::byte> change) noexcept {
   TESSERA_TRY_STATUS(send({}, {}, [&](ByteWriter& writer) {
     writer.number(MessageKind::adapter);
-    writer.number(false);  // as in other messages; an adapter needs no step
+    writer.number(false);  // the place of has_gone_on_ in other messages; an adapter does not depend on the last step
     writer.add(change);
   }));
   // A rank reads its weights again for a change with lengths (DoRA), which takes longer than a step.

@@ -1,4 +1,4 @@
-// The executor of rank 0 of ranks that are processes: sends each step to the others and executes it with them.
+// The step executor of rank 0 if the ranks are processes. Sends each step to the other ranks and executes it together with them.
 #pragma once
 
 #include <chrono>
@@ -28,19 +28,21 @@ class RemoteRanks final : public StepExecutor {
   // Reads the bytes that each other rank has of a layer: replies[rank]. Errors: device_error, a rank is gone or refuses; out_of_memory.
   // Copies of pages that were not sent yet go with the message (`of.copies` is set).
   Status read(LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept;
-  // Writes to other ranks the bytes that each has of a layer: bytes[rank].
+  // Writes a layer's bytes to the pages of the other ranks. bytes[rank]: the bytes of the rank's heads.
   Status write(LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept;
-  // Gives the other ranks one change of an adapter: `change` is the message without its kind. Errors as for read().
+  // Sends one change of an adapter to the other ranks. `change`: the message without its kind. Errors: those of read().
   Status give_adapter(std::span<const std::byte> change) noexcept;
-  // Has the other ranks drop an adapter, before the next step. Called by any thread; the other functions in the engine's turn.
+  // Has the other ranks drop an adapter before the next step. Any thread may call this function; the other functions are called in the
+  // engine's turn.
   void forget_adapter(const Hash128& content) noexcept;
   [[nodiscard]] const KvPools& pools() const noexcept { return pools_; }
 
  private:
-  // Returns the error after which nothing can be sent any more; success: there is none.
+  // Returns the error after which nothing can be sent any more; success if there was none.
   [[nodiscard]] Status ready() const noexcept;
-  // Begins a step and sends it to all other ranks, and before it the layouts that they do not know. write(writer) writes the message, or
-  // write(writer, rank) that of each rank. `copies`: the copies of pages in the message. If they get lost, nothing works any more.
+  // Begins a step and sends its message to all other ranks. First sends them the layouts that they do not know yet. write(writer) writes
+  // one message for all ranks; write(writer, rank) writes one for each rank. `copies`: the copies of pages in the message. If the message
+  // with copies cannot be sent, all later calls fail.
   template <class Write>
   Status send(const StepPages& pages, std::span<const PageCopy> copies, Write write) noexcept;
   Status send_to(std::uint32_t rank) noexcept;
@@ -48,10 +50,11 @@ class RemoteRanks final : public StepExecutor {
   Status send_forgotten();
   // Adds the votes of the other ranks' heads to the sink's.
   Status take_votes(const StepDescription& step, OutputSink& sink) noexcept;
-  // Waits for each rank's reply to the last message, at most `timeout` in all. take(rank, bytes) gets each. Errors: a rank refuses; take()'s.
+  // Waits for each rank's reply to the last message, at most `timeout` in all. Calls take(rank, bytes) for each. Errors: a rank refuses;
+  // those of take().
   template <class Take>
   Status take_replies(std::chrono::milliseconds timeout, const Take& take) noexcept;
-  // Ends a step: tells the others if it has failed here.
+  // Ends a step. If it has failed here, tells the other ranks.
   Status end(Status status) noexcept;
 
   std::chrono::milliseconds timeout_;
@@ -59,14 +62,14 @@ class RemoteRanks final : public StepExecutor {
   std::unique_ptr<Model> model_;
   KvPools pools_;
   BackendExecutor executor_;
-  std::size_t layouts_ = 0;  // that the others know
+  std::size_t layouts_ = 0;  // number of layouts that the other ranks know
   std::vector<std::byte> message_;
-  VoteSink votes_;  // of another rank
+  VoteSink votes_;  // the votes in another rank's reply
   std::mutex forgotten_mutex_;
   std::vector<Hash128> forgotten_;  // adapters that the other ranks must drop
-  bool has_gone_on_ = true;  // with the last step
-  bool has_sent_ = false;    // a part of the present message
-  Status failed_ = {};       // the others may not have what a step has changed: nothing works any more
+  bool has_gone_on_ = true;  // whether the last step succeeded here
+  bool has_sent_ = false;    // whether some rank has got a part of the present message
+  Status failed_ = {};       // set if the other ranks may lack changes of a step: then all later calls fail
 };
 
 }  // namespace tessera::detail

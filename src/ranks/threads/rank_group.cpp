@@ -37,7 +37,7 @@ class RankGroup::Worker {
     return {};
   }
 
-  // Has the thread call job(context, rank). nullptr: the thread ends.
+  // Makes the thread call job(context, rank). nullptr: the thread ends.
   void begin(Job job, void* context) noexcept {
     job_ = job;
     context_ = context;
@@ -92,7 +92,7 @@ Status RankGroup::on_all(const Work& work) noexcept {
     RankGroup& group;
     const Work& work;
     std::atomic<bool> failed = false;
-    Status error = {};  // of the first rank that failed: the others fail because it has stopped the step
+    Status error = {};  // the error of the first rank that failed: the other ranks fail because that rank has stopped the step
 
     void run(std::uint32_t rank) noexcept {
       Status status = work(*group.executors_[rank], rank);

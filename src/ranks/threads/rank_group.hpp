@@ -1,5 +1,5 @@
 // The ranks of one engine as threads: each rank has a part of the weights, a backend and threads of its own, and all execute the same
-// steps. Rank 0 is the thread that calls the engine; it alone has sessions and hands out results.
+// steps. Rank 0 is the thread that calls the engine. Only rank 0 has sessions and hands out results.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ struct RankPart {
 // Executes each step on all ranks.
 class RankGroup final : public StepExecutor {
  public:
-  // `parts` are those of all ranks, loaded. Starts a thread for each rank but 0. Error: out_of_memory, a thread does not start.
+  // Starts a thread for each rank except rank 0. `parts`: the loaded parts of all ranks. Error: out_of_memory, a thread does not start.
   [[nodiscard]] static Result<std::unique_ptr<RankGroup>> start(std::shared_ptr<const ModelDivision> division, std::unique_ptr<ThreadRanks> ranks,
                                                                 std::vector<std::unique_ptr<RankPart>> parts, KvPools pools);
   ~RankGroup() override;
@@ -53,8 +53,8 @@ class RankGroup final : public StepExecutor {
   std::vector<std::unique_ptr<RankPages>> pages_;
   std::vector<std::unique_ptr<BackendExecutor>> executors_;
   std::vector<std::vector<const backend::AdapterWeights*>> adapters_;  // [rank]: the weights of the step's adapters
-  std::vector<VoteSink> sinks_;                   // [rank]; that of rank 0 is not used
-  std::vector<std::unique_ptr<Worker>> workers_;  // of ranks 1 and up
+  std::vector<VoteSink> sinks_;                   // [rank]; the sink of rank 0 is not used
+  std::vector<std::unique_ptr<Worker>> workers_;  // threads of ranks 1 and up
 };
 
 }  // namespace tessera::detail

@@ -27,7 +27,7 @@ class RankPages final : public PageMemory {
   struct Known {
     KvLayout whole, own;
   };
-  // An engine has few layouts: one for each pair of KV types that its sessions ask for.
+  // The list stays short: an engine has one layout for each pair of KV types that its sessions ask for.
   const KvLayout& own(const KvLayout& whole) {
     for (const auto& known : known_) {
       if (known->whole == whole) return known->own;

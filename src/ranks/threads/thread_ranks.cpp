@@ -7,9 +7,10 @@
 
 namespace tessera::detail {
 
-// The ranks wait for each other once or twice in a gather (ThreadRanks::meet()). Few bytes: each rank copies its bytes into one of its two
-// slots, which are used in turn, and one meeting is enough. A slot is written again only after the meeting of the next gather, and by then
-// all ranks have read it. Many bytes: the other ranks read them where they are. A second meeting tells their owner that it may change them.
+// One rank's end. In a gather the ranks wait for each other once or twice (ThreadRanks::meet()). Few bytes: each rank copies its bytes into
+// one of its two slots, which it uses in turn, and one meeting is enough. A slot is written again only after the meeting of the next
+// gather, and by then all ranks have read it. Many bytes: the other ranks read the bytes directly from their owner's memory, and a second
+// meeting tells the owner that it may change them.
 class ThreadRanks::End final : public Communicator {
  public:
   End(ThreadRanks& all, std::uint32_t rank) : all_(all), rank_(rank), slots_(2 * kSlotBytes) {}
@@ -25,7 +26,7 @@ class ThreadRanks::End final : public Communicator {
     if (few && !mine.empty()) std::memcpy(slots_.data() + turn_ * kSlotBytes, mine.data(), mine.size());
     if (!all_.meet()) return stopped();
     for (std::uint32_t i = 0; i < parts.size(); ++i) {
-      // With few bytes another rank may have begun the next gather, which changes its given_, but not yet this slot.
+      // With few bytes, another rank may have begun the next gather already. The next gather changes that rank's given_, but not this slot.
       const std::byte* from = few ? all_.ends_[i]->slots_.data() + turn_ * kSlotBytes : all_.ends_[i]->given_;
       if (i != rank_ && !parts[i].empty()) std::memcpy(parts[i].data(), from, parts[i].size());
     }

@@ -21,15 +21,16 @@ class ThreadRanks {
   ~ThreadRanks();
 
   [[nodiscard]] Communicator& of(std::uint32_t rank) noexcept;
-  // Ends the state after stop(). Precondition: no rank is in a call.
+  // Allows calls again after stop(). Precondition: no rank is in a call.
   void restart() noexcept;
 
  private:
-  // Bytes that a rank gives by a copy. More bytes are read by the others where they are.
+  // The most bytes that a rank copies into a slot. If there are more, the other ranks read them in their owner's
+  // memory.
   static constexpr std::size_t kSlotBytes = 32 * 1024;
   class End;
 
-  // Waits until all ranks have come here. Returns false after stop().
+  // Waits until all ranks have called meet(). Returns false after stop().
   bool meet() noexcept;
   void stop() noexcept;
 

@@ -18,8 +18,8 @@ class MergeTable {
   // Reads the merges and looks their tokens up in the vocabulary. Error: cancelled, `stop` was requested.
   [[nodiscard]] static Result<MergeTable> load(const ValueList& merges, const Vocabulary& vocabulary,
                                                const std::stop_token& stop);
-  // Does the same for a list of parts, "left" and "right" of each merge one behind another. The result of a merge is left followed by right
-  // without its first `prefix` bytes, which mark the continuation of a word.
+  // Reads the merges from a list of parts: the left and the right part of each merge, one after the other. The result of a merge is the
+  // left part followed by the right part without its first `prefix` bytes, which mark the continuation of a word.
   [[nodiscard]] static Result<MergeTable> load_parts(const ValueList& parts, std::size_t prefix, const Vocabulary& vocabulary,
                                                      const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const ValueList& merges) noexcept { return plan_bytes(merges.size()); }
@@ -27,8 +27,8 @@ class MergeTable {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 
-  // Gives all merges with the same result, which must follow each other, the rank of the first of them: of two such merges the one further left is
-  // made first, as in the library tiktoken.
+  // Makes merges with the same result share a rank: that of the first of them. Merges with the same result must be consecutive. Then the
+  // leftmost of two such merges is made first, as in the library tiktoken.
   void share_ranks() noexcept { shares_ranks_ = true; }
   // Returns the rank of the merge that joins these two tokens; MinTree::kNever if there is none. If the file has the pair twice, the
   // first counts.

@@ -1,6 +1,6 @@
 // SentencePiece's normaliser: a table of byte sequences and their replacements (tokenizer.ggml.precompiled_charsmap). Model files have it
-// as: a u32, which is the size of a trie in bytes; the trie; the replacements, each with a zero byte at its end. The trie is a double
-// array of 32-bit units, as Darts makes it (Yata, 2007; github s-yata/darts-clone). Its contents come unchecked from the file, so the
+// as: a u32, which is the size of a trie in bytes; the trie; the replacements, each with a zero byte at its end. The trie is a double array
+// of 32-bit units, as Darts makes it (Yata, 2007; github s-yata/darts-clone). The trie's contents come unchecked from the file, so the
 // search must be safe with any contents.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace tessera::detail {
 
 class Charsmap {
  public:
-  static constexpr std::size_t kLongestReplacement = 1024;  // in bytes; those of Unicode have at most 33
+  static constexpr std::size_t kLongestReplacement = 1024;  // in bytes; replacements of Unicode's normal forms have at most 33
 
   // Checks the sizes in a file's table. Returns an error that says what is wrong; the caller adds the place. If the table passes, find()
   // is safe whatever the trie has in it.
@@ -27,12 +27,12 @@ class Charsmap {
   bool operator==(const Charsmap&) const = default;
 
   struct Found {
-    std::size_t size;  // how many bytes at the beginning of the text are replaced; 0: none
+    std::size_t size;  // number of bytes at the beginning of the text that are replaced; 0: none
     std::string_view replacement;
   };
   // Returns the longest sequence at the beginning of `text` that has a replacement, and that replacement.
   [[nodiscard]] Found find(std::string_view text) const noexcept;
-  // Does the same for the shortest sequence.
+  // Returns the shortest sequence at the beginning of `text` that has a replacement, and that replacement.
   [[nodiscard]] Found find_shortest(std::string_view text) const noexcept;
 
   [[nodiscard]] static std::uint64_t plan_bytes(std::uint64_t blob) noexcept { return blob; }

@@ -17,9 +17,9 @@ class HashedOrder {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
-  // Indexes the things 0 to count - 1. hash_of(thing) returns the hash of the thing's key; nullopt if it shall not be found. less(a, b)
-  // orders things by key. If several things have equal keys, the first is found. Returns false if `stop` was requested; the index must not
-  // be used then.
+  // Indexes the things 0 to count - 1. hash_of(thing) returns the hash of the thing's key; nullopt if the thing shall not be found. less(a,
+  // b) orders things by key. If several things have equal keys, the first is found. Returns false if `stop` was requested; the index must
+  // not be used then.
   template <class HashOf, class Less>
   [[nodiscard]] bool build(std::uint32_t count, const HashOf& hash_of, const Less& less, const std::stop_token& stop) {
     ends_.assign(slots(count), 0);
@@ -34,7 +34,7 @@ class HashedOrder {
     std::uint32_t sum = 0;
     for (std::uint32_t& entry : ends_) {
       const std::uint32_t size = entry;
-      entry = sum;  // where the slot begins; while the slot is filled, this advances to its end
+      entry = sum;  // beginning of the slot; while the slot is filled, this advances to its end
       sum += size;
     }
     order_.reserve(count);

@@ -13,9 +13,9 @@ namespace tessera::detail {
 // If a word has at least this many bytes, its working memory is freed before its tokens are added.
 inline constexpr std::uint32_t kLargeWord = 1u << 16;
 
-// A symbol is identified by the position of its first byte. It ends where the next symbol begins, or with the text.
+// A symbol is identified by the position of its first byte. The symbol ends where the next symbol begins, or with the text.
 struct Merge {
-  PositionSet starts;  // where symbols begin; set it before merge() to where the first symbols begin
+  PositionSet starts;  // positions where symbols begin; before merge(), set the positions where the first symbols begin
   MinTree order;       // [position of a symbol]: priority of joining it with the next symbol
 
   // Joins symbols until no two neighbours can be joined. priority(left, right, end) returns the priority of joining the symbols [left,

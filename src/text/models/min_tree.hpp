@@ -1,6 +1,7 @@
-// Holds a priority for each position, and finds the position with the smallest. It is a tree of minima: each 16 priorities have their
-// minimum on the next level, each 16 of these minima theirs, up to one block of 16 at the top. A changed priority updates the levels
-// above only as far as their minima change. A search goes down from the top. It takes 4.3 bytes of memory for each position.
+// Holds a priority for each position, and finds the position with the smallest priority. The priorities are the leaves of a tree of minima:
+// each 16 priorities have their minimum on the next level, and so on, up to one block of 16 minima at the top. A changed priority updates
+// the levels above only as far as their minima change. A search goes down from the top. The tree takes 4.3 bytes of memory for each
+// position.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +51,7 @@ class MinTree {
   struct Least {
     std::uint32_t priority, at;
   };
-  // Returns the leftmost of the positions with the smallest priority, and that priority, which is kNever if all are.
+  // Returns the leftmost of the positions with the smallest priority, and this priority; kNever if all priorities are kNever.
   [[nodiscard]] Least least() const noexcept {
     const std::uint32_t priority = least_of(values_.data() + begin_[depth_ - 1]);
     std::size_t at = 0;

@@ -15,7 +15,7 @@ bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
          vocabulary.text(id).find(' ') == std::string_view::npos;
 }
 
-// Returns the same for texts that are compared as the vocabulary spells them.
+// Returns whether the token can occur in a text that is compared with the vocabulary's own spelling.
 bool can_be_spelled(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
   const bool can_be = vocabulary.is_ordinary(id) || vocabulary.type(id) == TokenType::unknown;
   return can_be && !vocabulary.text(id).empty() && vocabulary.text(id).size() <= PieceOrder::kLongestPiece;

@@ -21,7 +21,7 @@ class PieceOrder {
 
   // Sorts the tokens that a text may consist of: normal and user-defined ones. Returns false if `stop` was requested.
   [[nodiscard]] bool build(const Vocabulary& vocabulary, const std::stop_token& stop, Spelling spelling = Spelling::piece);
-  // Returns what a text is compared with, of one token.
+  // Returns the bytes of a token with which a text is compared (Spelling).
   [[nodiscard]] std::string_view spelled(std::uint32_t id, const Vocabulary& vocabulary) const noexcept {
     return spelling_ == Spelling::piece ? vocabulary.piece(id) : vocabulary.text(id);
   }
@@ -38,7 +38,7 @@ class PieceOrder {
   [[nodiscard]] Range starting_with(unsigned char byte) const noexcept { return {first_[byte], first_[byte + 1u], 1}; }
   // Returns those pieces of the range whose next byte is `byte`. Precondition: the range is not empty.
   [[nodiscard]] Range narrowed(Range range, unsigned char byte, const Vocabulary& vocabulary) const noexcept;
-  // Returns the token whose piece ends at the range's depth, so that it is matched as a whole; kNoToken if there is none.
+  // Returns the token whose piece ends at the range's depth, which means that the whole piece was matched; kNoToken if there is none.
   [[nodiscard]] std::uint32_t whole(Range range, const Vocabulary& vocabulary) const noexcept {
     return spelled(order_[range.begin], vocabulary).size() == range.depth ? order_[range.begin] : kNoToken;
   }

@@ -19,7 +19,7 @@ namespace tessera::detail {
 // space. Most vocabularies have no token with a space inside. Then texts can be cut into words, which are short.
 class SpaceCuts {
  public:
-  SpaceCuts() noexcept = default;  // of no vocabulary
+  SpaceCuts() noexcept = default;  // as for an empty vocabulary
   explicit SpaceCuts(const Vocabulary& vocabulary) noexcept;
   // Returns the next position at or after `from` at which the text can be cut; text.size() if there is none.
   [[nodiscard]] std::size_t next(std::string_view text, std::size_t from) const noexcept;

@@ -101,7 +101,7 @@ Status Unigram::normalize(std::string_view text) {
 }
 
 // Considers a token for the bytes [begin, end). If the best way to `begin` followed by this token has a higher score than the best known
-// way to `end`, it becomes the best way to `end`.
+// way to `end`, the way through this token becomes the best way to `end`.
 void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint32_t token) {
   const auto at = [&](std::size_t position) -> double& { return scores_[position % scores_.size()]; };
   if (end > known_) {
@@ -137,7 +137,7 @@ void Unigram::search(std::string_view text, TokenList& out) {
   const auto begin_segment = [&](std::size_t at) {
     segment_ = known_ = at;
     last_.assign(1, kNoToken);
-    // The sums go on from segment to segment, because where they are rounded decides between cuts with equal scores.
+    // The sums go on from segment to segment, because the place where a sum is rounded decides between cuts with equal scores.
     if (at == 0) scores_[0] = 0;
   };
   after_unknown_ = false;

@@ -1,6 +1,6 @@
-// Unigram tokenization (Kudo, 2018) as SentencePiece does it. It cuts a text into the pieces whose scores have the largest sum, which it
-// finds from left to right (Viterbi). A character that is in no piece counts with a score that is 10 below the worst piece's. It becomes
-// the tokens of its bytes or, together with its unknown neighbours, one unknown token.
+// Unigram tokenization (Kudo, 2018) as SentencePiece does it. A text is cut into the pieces whose scores have the largest sum. The search
+// goes from left to right (Viterbi). A character that is in no piece gets a score that is 10 below the score of the worst piece. The
+// character becomes the tokens of its bytes or, together with its unknown neighbours, one unknown token.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class UnigramModel {
   [[nodiscard]] static Result<UnigramModel> load(const TokenizerMetadata& metadata, const Vocabulary& vocabulary,
                                                  const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerMetadata& metadata) noexcept;
-  // Makes the model of a tokenizer.json, whose normalizer runs before. `scores`: one for each token. Error: cancelled.
+  // Makes the model of a tokenizer.json, whose normalizer has changed the text before. `scores`: one for each token. Error: cancelled.
   [[nodiscard]] static Result<UnigramModel> of_texts(const Vocabulary& vocabulary, std::vector<double> scores, double least, bool byte_fallback,
                                                      const std::stop_token& stop);
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
@@ -37,7 +37,7 @@ class UnigramModel {
 
   Charsmap charsmap;
   PieceOrder pieces;
-  std::vector<double> scores{};  // [token]; empty: those of SentencePiece, the vocabulary's, and 0.1 for each byte but one of a user-defined token
+  std::vector<double> scores{};  // [token]. Empty: score() uses the vocabulary's scores (user-defined tokens: 0.1 * (bytes - 1))
   double unknown_score = 0;
   bool add_space_prefix = false, remove_extra_spaces = false;
   bool byte_fallback = false;
@@ -64,16 +64,16 @@ class Unigram {
   std::string normal_;     // the normalised text; U+2581 is stored as one space
   std::string_view text_;  // the text that is searched: normal_, or the caller's
 
-  // The search goes through the text in segments. A segment ends where no piece of the vocabulary can reach further, so that its tokens are
-  // final there.
+  // The search goes through the text in segments. A segment ends at an offset over which no piece of the vocabulary reaches, so the tokens
+  // before it are final.
   //
   // last_[i]: the last token of the best way to cut the segment's first i bytes into tokens, i > 0. kNoToken: no way is known yet.
   std::vector<std::uint32_t> last_;
   std::size_t segment_ = 0;                             // offset in the text at which the segment begins
   std::size_t known_ = 0;                               // up to this offset in the text last_ and scores_ are set
-  // SentencePiece adds scores as floats, and this array has values of floats then. So cuts whose sums are nearly equal come out alike.
   // Score of the best way to an offset in the text, at index offset modulo the array's size. (Scores further back than the longest piece
-  // are not needed any more.)
+  // are not needed any more.) SentencePiece adds scores as floats. For its models the scores here are rounded to floats too, so that ways
+  // with nearly equal sums compare as in SentencePiece.
   std::array<double, PieceOrder::kLongestPiece + 1> scores_{};
   // Unknown characters that wait for their neighbours, as offsets in the text. If together they are the text of the unknown token, they
   // become that token; otherwise they become the tokens of their bytes. Only for a tokenizer.json with byte fallback.

@@ -20,7 +20,7 @@ bool is_space_at(std::string_view text, std::size_t at) noexcept {
   return is_white_space(next_code_point(text, at));
 }
 
-// Returns where the white space begins that ends at `end`.
+// Returns the beginning of the white space that ends at `end`.
 std::size_t spaces_before(std::string_view text, std::size_t end, std::size_t least) noexcept {
   while (end > least) {
     const std::size_t before = previous_character(text, end);
@@ -60,7 +60,7 @@ std::uint64_t AddedTokens::memory_bytes() const noexcept {
 
 Status AddedTokens::split(std::string_view text, Special special, const Part& part) const {
   struct Begin {
-    std::uint32_t at, node;  // where a token begins, and the node of the longest one that does
+    std::uint32_t at, node;  // the position where a token begins, and the node of the longest token that begins there
   };
   std::vector<Begin> begins;  // from the text's end to its beginning
   if (!backwards_.empty()) {
@@ -72,7 +72,7 @@ Status AddedTokens::split(std::string_view text, Special special, const Part& pa
       }
     }
   }
-  std::size_t done = 0, free = 0;  // where the text begins that is not handed on yet; where the next token may begin
+  std::size_t done = 0, free = 0;  // beginning of the text that was not handed on yet; first position where the next token may begin
   for (; !begins.empty(); begins.pop_back()) {
     const std::size_t at = begins.back().at;
     if (at < free) continue;
@@ -85,7 +85,7 @@ Status AddedTokens::split(std::string_view text, Special special, const Part& pa
     if (token.left_strip) begin = std::max(done, spaces_before(text, begin, std::min(done, begin)));
     if (token.right_strip) end = spaces_behind(text, end);
     if (begin > done) TESSERA_TRY_STATUS(part(done, begin, kText));
-    // White space that the token before has taken may leave nothing.
+    // Nothing may be left of the token, if it is white space that the token before has taken.
     if (begin < end) TESSERA_TRY_STATUS(part(begin, end, token.id));
     done = end;
   }

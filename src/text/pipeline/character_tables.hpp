@@ -1,5 +1,5 @@
-// Marks, punctuation and control characters as the crate `tokenizers` knows them. Its tables are of an old version of Unicode, so
-// characters that are younger are none of these, whatever version the system has.
+// Marks, punctuation and control characters as the crate `tokenizers` knows them. The crate's tables are of an old version of Unicode, so
+// later characters belong to none of these classes, whatever version the system has.
 #pragma once
 
 #include <cstdint>

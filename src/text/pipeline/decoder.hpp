@@ -1,5 +1,5 @@
-// The decoders of a tokenizer.json: they make text of tokens. Each token's bytes depend on its own text, on whether it is the first, and,
-// in few decoders, on whether it is the last, so a stream can be decoded token by token.
+// The decoders of a tokenizer.json: they turn tokens into text. A token's bytes depend on its own text, on whether it is the first token,
+// and, in few decoders, on whether it is the last token. So a stream can be decoded token by token.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct DecoderStep {
     bytes,          // GPT-2's alphabet becomes the bytes that it stands for
     replace,        // each match of `pattern` becomes `text`
     byte_fallback,  // "<0x0A>" becomes its byte
-    strip,          // at most `left` and `right` times `text`, a character, is dropped at the token's ends
+    strip,          // `text`, a character, is dropped at the token's ends: at most `left` times in front and `right` times at the end
     metaspace,      // `text`, the mark, becomes a space, and nothing in the first token if `drops_first`
     word_piece,     // a token without the prefix `text` gets a space in front, unless it is the first
     clean_up,       // spaces in front of punctuation and of some English endings are dropped
@@ -34,8 +34,8 @@ struct DecoderStep {
 
 class [[gnu::visibility("hidden")]] Decoder {
  public:
-  Decoder() noexcept = default;  // gives tokens as they are
-  // `strips`: how many times `stripped`, a character, is dropped at most at the beginning of the whole text.
+  Decoder() noexcept = default;  // returns tokens unchanged
+  // `stripped`: a character, which is dropped at the beginning of the whole text, at most `strips` times.
   Decoder(std::vector<DecoderStep> steps, std::string stripped, std::uint8_t strips) noexcept
       : steps_(std::move(steps)), stripped_(std::move(stripped)), strips_(strips) {}
 

@@ -14,13 +14,14 @@ namespace {
 constexpr int kLongestForm = 18;  // code points that one character becomes at most (U+FDFA)
 constexpr int kClassAt = 21;      // code points take 21 bits; the combining class is stored above them
 constexpr CodePoint kLowBits = (1 << kClassAt) - 1;
-constexpr std::size_t kPartBytes = std::size_t{1} << 14;  // a part ends at the first character behind this many bytes that begins anew
+constexpr std::size_t kPartBytes = std::size_t{1} << 14;  // a part ends before the first character after this many bytes that begins anew
 
 // Returns whether a text can be cut in front of the character: it is ASCII, so nothing composes with the character before it.
 bool begins_anew(char c) noexcept { return static_cast<unsigned char>(c) < 0x80; }
 
 void compose(std::vector<CodePoint>& points) {
-  // utf8proc 2.8 takes U+11A7 for a final consonant that is absent, and drops it. So runs end there.
+  // utf8proc 2.8 takes U+11A7 for an absent final consonant, and drops it. So each run of characters that are composed together ends before
+  // a U+11A7.
   std::size_t kept = 0;
   for (std::size_t begin = 0; begin < points.size();) {
     const auto found = std::find(points.begin() + static_cast<std::ptrdiff_t>(begin) + 1, points.end(), 0x11A7);
@@ -71,7 +72,7 @@ void NormalFormer::normalize(std::string_view text, NormalForm form, std::string
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t plain = begin;
     while (plain < text.size() && begins_anew(text[plain])) ++plain;
-    // The last character of the run may be composed with the one that follows.
+    // The last character of a run of plain characters may be composed with the next character, so leave it out.
     if (plain < text.size() && plain > begin) --plain;
     if (plain > begin) {
       out.append(text.substr(begin, plain - begin));

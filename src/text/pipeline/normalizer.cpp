@@ -15,7 +15,7 @@ namespace {
 
 using NormalizerStepKind = NormalizerStep::Kind;
 
-constexpr std::size_t kMostGrowth = 64;                          // times that a normal form may be longer than its text
+constexpr std::size_t kMostGrowth = 64;                          // limit for the length of a normal form, as a multiple of its text's length
 constexpr std::size_t kLongestSmall = std::size_t{64} << 20;     // in bytes; a normal form of this length is always accepted
 constexpr std::size_t kLargeBuffer = std::size_t{1} << 16;
 
@@ -63,8 +63,8 @@ void normalize_nmt(std::string_view text, std::string& out) {
   });
 }
 
-// Replaces by a charsmap as the crate spm_precompiled does: a grapheme of at most five bytes whose beginning has a replacement is replaced
-// as a whole; otherwise each of its characters is.
+// Replaces text by a charsmap, as the crate spm_precompiled does. A grapheme of at most five bytes that begins with a sequence of the
+// charsmap is replaced as a whole. In other graphemes each character is replaced separately.
 void apply_charsmap(const Charsmap& map, std::string_view text, std::string& out) {
   constexpr std::size_t kLongestWhole = 5;
   const auto replace = [&](std::string_view part) {
@@ -185,7 +185,7 @@ Result<std::string_view> Normalizer::Runner::run_step(std::size_t index, std::st
   return std::string_view(out);
 }
 
-// Sets origin_ after a step other than replace, which made `after` of `before`.
+// Sets origin_ after a step of any kind except replace. The step has turned `before` into `after`.
 Status Normalizer::Runner::follow_origin(std::size_t index, std::string_view before, std::string_view after) {
   const NormalizerStep& step = normalizer_->steps_[index];
   if (origin_ == 0 || after.data() == before.data()) return {};
@@ -215,7 +215,7 @@ Result<std::string_view> Normalizer::Runner::run(std::string_view text) {
   for (std::string& buffer : buffers_) {
     if (buffer.capacity() > kLargeBuffer) std::string().swap(buffer);
   }
-  std::size_t at = 0;  // the buffer for the next result; the other one may have the text
+  std::size_t at = 0;  // index of the buffer for the next result; the other buffer may have the text
   for (std::size_t i = 0; i < normalizer_->steps_.size() && !text.empty(); ++i) {
     const std::string_view before = text;
     TESSERA_TRY(text, run_step(i, text, buffers_[at]));

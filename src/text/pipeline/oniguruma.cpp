@@ -131,7 +131,7 @@ class Translator {
     return plain_escape(out_);
   }
 
-  // Copies "+", "*", "?" or "{n,m}" and what makes it lazy or possessive. "{n,m}+" repeats the repetition.
+  // Copies "+", "*", "?" or "{n,m}", and the sign after it that makes it lazy or possessive. "{n,m}+" repeats the repetition.
   Status quantifier() {
     if (!at("{")) {
       out_ += pattern_[at_++];
@@ -349,11 +349,11 @@ class Translator {
   std::string_view pattern_;
   std::string out_;
   std::size_t at_ = 0;
-  std::size_t atom_ = 0;             // offset in out_ of what a quantifier repeats
+  std::size_t atom_ = 0;             // offset in out_ of the expression that a quantifier would repeat
   struct Group {
-    std::size_t begin, options;  // its offset in out_, and the groups of options that end with it
+    std::size_t begin, options;  // the group's offset in out_, and the number of option groups that end with the group
   };
-  std::vector<Group> groups_;      // those that are open
+  std::vector<Group> groups_;      // the groups that are open
   std::size_t outer_options_ = 0;  // groups of options that end with the pattern
 };
 

@@ -1,4 +1,4 @@
-// Patterns in a tokenizer.json are written for Oniguruma in its Ruby syntax, and tessera matches with PCRE2.
+// Translates patterns of a tokenizer.json. These are written for Oniguruma in its Ruby syntax, and tessera matches with PCRE2.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace tessera::detail {
 
 // Returns the pattern in PCRE2's syntax, with the same matches. Differences that matter: sets inside of sets ("[a[^b]]") and their
-// intersections ("[\w&&[^\d]]"), what \s, \w, \d, \h and \p{Han} mean, "{1,3}+" (a repetition of a repetition), "{,3}", "(?m:...)".
+// intersections ("[\w&&[^\d]]"), the meaning of \s, \w, \d, \h and \p{Han}, "{1,3}+" (a repetition of a repetition), "{,3}", "(?m:...)".
 // Errors: unsupported, with the offset in the pattern, for a construct that is not translated.
 [[nodiscard]] Result<std::string> pcre2_pattern(std::string_view pattern);
 

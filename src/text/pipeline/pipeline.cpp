@@ -154,7 +154,7 @@ class Pipeline::Encoder {
   }
 
  private:
-  // Encodes a text without plain added tokens. Patterns cannot match bytes that are not UTF-8, so these are encoded by themselves.
+  // Encodes a text without plain added tokens. Patterns cannot match bytes that are not UTF-8, so such bytes are encoded by themselves.
   Status encode_between(std::string_view text, bool at_origin) {
     while (!text.empty()) {
       const Utf8Run run = utf8_run(text);

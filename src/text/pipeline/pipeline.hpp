@@ -1,6 +1,6 @@
-// The tokenizer that a tokenizer.json describes, as the crate `tokenizers` runs it: added tokens are found, the text between them is
-// normalised and split into words, the model encodes each word, and the frame puts tokens around the whole. For models of bytes (GPT-2, Llama
-// 3, Qwen) the words are encoded by the same code as those of GGUF files.
+// The tokenizer that a tokenizer.json describes, as the crate `tokenizers` runs it. First, added tokens are found. The text between them is
+// normalised and split into words. The model encodes each word. Finally the frame puts tokens around the whole text. For models of bytes
+// (GPT-2, Llama 3, Qwen) the words are encoded by the same code as the words of GGUF files.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +29,19 @@ class Pipeline {
  public:
   // Makes everything that does not need the vocabulary. Errors: those of the rules, with their places in the file.
   [[nodiscard]] static Result<Pipeline> create(const TokenizerJson& json);
-  // Makes the rest. Call it once, before encode(). `json` is the one of create().
+  // Makes the parts that need the vocabulary. Call it once, before encode(). `json`: the object that create() got.
   [[nodiscard]] Status finish(TokenizerJson& json, const Vocabulary& vocabulary, const std::stop_token& stop);
-  // Upper bound for the memory of the object that finish() will leave.
+  // Returns an upper bound for the memory of the object after finish().
   [[nodiscard]] static std::uint64_t plan_bytes(const TokenizerJson& json) noexcept;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
 
   [[nodiscard]] TokenizerModel model() const noexcept { return model_; }
   [[nodiscard]] const Decoder& decoder() const noexcept { return decoder_; }
-  // Tokens that stand in front of a text, and behind it.
+  // Return the tokens that are put before a text, and the tokens that are put after it.
   [[nodiscard]] const std::vector<std::uint32_t>& front() const noexcept { return front_; }
   [[nodiscard]] const std::vector<std::uint32_t>& back() const noexcept { return back_; }
   [[nodiscard]] const PairFrame& pair_frame() const noexcept { return pair_frame_; }
-  // Puts `bos` in front of a text or takes it away; does the same with `eos` behind it.
+  // Set whether `bos` is put before a text, and whether `eos` is put after it.
   void set_bos(std::uint32_t bos, bool adds);
   void set_eos(std::uint32_t eos, bool adds);
 
@@ -49,7 +49,7 @@ class Pipeline {
   // normal form is too long.
   [[nodiscard]] Status encode(std::string_view text, Special special, const Vocabulary& vocabulary, TokenList& out) const;
 
-  // Calls add(values) for everything beside the vocabulary that decides the results.
+  // Calls add(values) for all data apart from the vocabulary on which results depend.
   template <class Add>
   void each_part(const Add& add) const {
     add(identity_), merges_.each_part(add), add(front_), add(back_);

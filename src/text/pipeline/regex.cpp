@@ -18,10 +18,11 @@ constexpr std::uint32_t kHeapKib = 32 << 10;
 
 constexpr Regex::Match kNone{std::string_view::npos, std::string_view::npos};
 
-// Fuel of a Finder, in PCRE2's steps: enough for every known pattern on texts of any length, and some seconds at most.
+// Returns the fuel of a Finder, in PCRE2's steps: enough for every known pattern on texts of any length, and some seconds at most.
 std::uint64_t fuel_for(std::size_t text_bytes) noexcept { return 50'000'000 + 64 * std::uint64_t{text_bytes}; }
 
-// PCRE2's steps do not count characters that one step passes, so a text's searches have a limit of time too. No known pattern comes near it.
+// Returns the limit for the time of all searches in a text. PCRE2's steps do not count each character that a step passes, so a limit of
+// steps alone would not be enough. No known pattern comes near this time.
 std::chrono::nanoseconds patience_for(std::size_t text_bytes) noexcept {
   return std::chrono::seconds(5) + std::chrono::microseconds(std::uint64_t{text_bytes});
 }
@@ -77,12 +78,12 @@ struct Regex::Finder::State {
   const Regex* regex = nullptr;
   Pcre2MatchData data;
   Pcre2MatchContext context;
-  std::chrono::nanoseconds took{};  // how long searches took
+  std::chrono::nanoseconds took{};  // time that searches took
   std::uint64_t used = 0;  // fuel that searches have used
   std::string_view text;     // as PCRE2 sees it
   std::string older;         // holds `text` if it has newer characters
-  std::size_t from = 0;                            // where the next search begins
-  std::size_t last_end = std::string_view::npos;  // where the last match ended
+  std::size_t from = 0;                            // beginning of the next search
+  std::size_t last_end = std::string_view::npos;  // end of the last match
 };
 
 Regex::Finder::Finder() noexcept = default;
@@ -127,8 +128,8 @@ Result<Regex::Match> Regex::Finder::next() {
   }
 }
 
-// A search runs under a limit of steps. If that was too low, it runs again under a higher one, and the limit is charged. So the sum of all
-// searches is bounded, and searches that take few steps are free.
+// Searches for the next match. A search runs under a limit of steps. If the limit was too low, its steps are charged as fuel, and the
+// search runs again under a higher limit. So the sum of all searches is bounded, and searches that take few steps are free.
 Result<Regex::Match> Regex::Finder::search(std::size_t from) {
   const Regex& regex = *state_->regex;
   const std::string_view text = state_->text;

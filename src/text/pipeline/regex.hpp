@@ -1,5 +1,5 @@
-// Regular expressions from a tokenizer.json. A pattern comes from a file and may be hostile: its size, and the work and memory of its
-// matches, are bounded, and an error says so when a bound is reached.
+// Regular expressions from a tokenizer.json. A pattern comes from a file and may be hostile. So its size, and the work and memory of its
+// matches, are bounded. Reaching a bound is an error.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class Regex {
   static constexpr std::size_t kLongestPattern = 16 << 10;  // in bytes
 
   Regex() noexcept;  // an empty object, which can only be assigned to
-  // Compiles a pattern (Oniguruma's syntax), or a text that is found as it is. Errors: unsupported, a construct that is not translated, a
-  // pattern that is too large, or one that PCRE2 refuses.
+  // Compiles a pattern (Oniguruma's syntax), or a literal text. Errors: unsupported, the pattern has a construct that is not translated, is
+  // too large, or is refused by PCRE2.
   [[nodiscard]] static Result<Regex> compile(std::string_view pattern);
   [[nodiscard]] static Result<Regex> literal(std::string_view text);
   Regex(Regex&&) noexcept;
@@ -38,8 +38,8 @@ class Regex {
     Finder(Finder&&) noexcept;
     Finder& operator=(Finder&&) noexcept;
     ~Finder();
-    // begin() begins at the start of a text, which must be valid UTF-8; next() finds its next match. A match can be empty, but not directly
-    // behind another match. Errors: unsupported, the pattern takes more steps or memory on this text than tessera gives it.
+    // begin() starts at the beginning of a text, which must be valid UTF-8. next() finds the next match. A match can be empty, but not
+    // directly after another match. Errors: unsupported, the pattern takes more steps or memory on this text than tessera allows.
     void begin(std::string_view text);
     [[nodiscard]] Result<Match> next();
 

@@ -11,7 +11,8 @@ namespace {
 
 using SplitStepKind = SplitStep::Kind;
 
-// Calls part(begin, end, matches) for each stretch of characters that all match, or all do not; with `single`, for each matching character.
+// Calls part(begin, end, matches) for each stretch of characters that all match, or all do not match. With `single`, each matching
+// character is a stretch.
 template <class Matches, class Part>
 Status each_stretch(std::string_view text, const Matches& matches, bool single, const Part& part) {
   std::size_t begin = 0;
@@ -42,7 +43,8 @@ bool Splitter::take_last_bytes() noexcept {
   return true;
 }
 
-// Gets the stretches of a text that match and those that do not, in order, and hands on the pieces that the step's behavior makes of them.
+// Receives the stretches of a text that match and the stretches that do not, in order. Hands on the pieces that the step's behavior makes
+// of them.
 class Splitter::Runner::Parts {
  public:
   Parts(Runner& runner, std::size_t step, std::string_view text, std::size_t origin) noexcept
@@ -69,7 +71,7 @@ class Splitter::Runner::Parts {
     return {};
   }
 
-  // Hands on what is held. Call it once more at the end.
+  // Hands on the piece that is held back. Call it at the end, too.
   Status flush() {
     if (!std::exchange(held_, false) || begin_ == end_) return {};
     return runner_.run_from(step_ + 1, text_.substr(begin_, end_ - begin_), origin_ - std::min(origin_, begin_));
@@ -81,7 +83,7 @@ class Splitter::Runner::Parts {
   std::string_view text_;
   std::size_t origin_;
   bool held_ = false, last_ = false;  // last_: whether the stretch that was added last is a match
-  std::size_t begin_ = 0, end_ = 0;   // the piece that is held, because the next stretch may join it
+  std::size_t begin_ = 0, end_ = 0;   // the piece that is held back, because the next stretch may join it
 };
 
 Result<Splitter::Runner> Splitter::Runner::create(const Splitter& splitter) {

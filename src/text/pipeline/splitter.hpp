@@ -14,10 +14,11 @@
 
 namespace tessera::detail {
 
-// The fate of the matches by which a text is split.
+// The ways in which matches become pieces when a text is split.
 enum class SplitBehavior : std::uint8_t { removed, isolated, contiguous, merged_with_previous, merged_with_next };
 
-// The texts before whose first word Metaspace puts its mark: each text between added tokens, only a text at the very beginning, or none.
+// The texts in which Metaspace puts its mark before the first word. always: each text between added tokens; first: only a text at the very
+// beginning; never: none.
 enum class PrependScheme : std::uint8_t { always, first, never };
 
 struct SplitStep {

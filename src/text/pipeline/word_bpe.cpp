@@ -5,7 +5,8 @@
 namespace tessera::detail {
 
 MarkCuts::MarkCuts(const Vocabulary& vocabulary, const WordBpeRules& rules) noexcept {
-  // Fused unknown characters would join across a cut if the mark itself were unknown.
+  // If the mark were unknown, unknown characters on both sides of a cut would be fused into one token. So the
+  // vocabulary must have the mark.
   any_ = rules.prefix.empty() && rules.suffix.empty() && vocabulary.find_ordinary(kSpaceMark) != kNoToken;
   for (std::uint32_t id = 0; any_ && id < vocabulary.size(); ++id) {
     const std::string_view text = vocabulary.text(id);

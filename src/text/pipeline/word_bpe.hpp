@@ -16,8 +16,8 @@
 namespace tessera::detail {
 
 struct WordBpeRules {
-  std::string prefix;  // stands in front of every character of a word but the first, in the vocabulary
-  std::string suffix;  // stands behind the last character of a word
+  std::string prefix;  // in the vocabulary, stands before every character of a word except the first
+  std::string suffix;  // in the vocabulary, stands after the last character of a word
   bool byte_fallback = false, fuse_unknown = false, ignore_merges = false;
   bool ranks_of_results = false;  // merges with the same result have the same rank (MergeTable::share_ranks)
 };
@@ -28,7 +28,7 @@ class MarkCuts {
  public:
   MarkCuts() noexcept = default;  // finds no position
   MarkCuts(const Vocabulary& vocabulary, const WordBpeRules& rules) noexcept;
-  // Returns the next position behind `from` at which the word can be cut; word.size() if there is none.
+  // Returns the next position after `from` at which the word can be cut; word.size() if there is none.
   [[nodiscard]] std::size_t next(std::string_view word, std::size_t from) const noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // WordPiece (Schuster & Nakajima, 2012) as BERT uses it: the longest token that begins a word, then the longest that continues it, and so
-// on. A word that cannot be cut so is unknown.
+// on. A word that cannot be cut in this way becomes the unknown token.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace tessera::detail {
 
 struct WordPieceRules {
-  std::string prefix;               // stands in front of tokens that continue a word, in the vocabulary
+  std::string prefix;               // in the vocabulary, stands before tokens that continue a word
   std::uint64_t longest_word = 100;  // in characters; longer words are unknown
 };
 

@@ -90,8 +90,7 @@ Result<PreTokenizer::Splitter> PreTokenizer::Splitter::create(const PreTokenizer
   match->data.reset(pcre2_match_data_create(1, nullptr));
   match->context.reset(pcre2_match_context_create(nullptr));
   if (!match->data || !match->context) return out_of_memory_error();
-  // Each pattern takes at most a few steps for each byte. If one took more, that would be a defect; the limit makes it an error instead
-  // of a hang.
+  // Each pattern takes at most a few steps for each byte. A pattern that takes more is a defect. The limit turns a hang into an error.
   const std::size_t steps = 1'000'000 + 32 * longest_text;
   pcre2_set_match_limit(match->context.get(), static_cast<std::uint32_t>(std::min<std::size_t>(steps, 0xFFFFFFFFu)));
   pcre2_set_heap_limit(match->context.get(), 64 << 10);  // in KiB; only the interpreter uses this heap

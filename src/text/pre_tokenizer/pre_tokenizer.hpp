@@ -23,7 +23,7 @@ class PreTokenizer {
 
   [[nodiscard]] const PreTokenizerSpec& spec() const noexcept { return *spec_; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
-  // Upper bound for plans: compiled patterns take 2 to 10 KiB, and the JIT's machine code takes pages of its own.
+  // Upper bound for plans: compiled patterns take 2 to 10 KiB, and the JIT's machine code takes further pages.
   static constexpr std::uint64_t kPlannedBytes = 64 << 10;
 
   // Splits texts, with working memory that lasts for one encode() call of the tokenizer.

@@ -1,5 +1,5 @@
 // The patterns come from each model's tokenizer.json (Hugging Face), the names in GGUF files from llama.cpp's llama-vocab.cpp. llama.cpp
-// writes some patterns differently, because std::regex does not have everything they use ("(?i:"); here they are as in the original.
+// writes some patterns differently, because std::regex lacks some of their syntax ("(?i:"). Here the patterns are as in the original.
 // llama.cpp leaves out the final "|\s+" of some patterns, which makes no difference: text that no pattern matches is a piece anyway.
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 
@@ -82,8 +82,8 @@ constexpr Pattern kCjk = R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}
 
 constexpr Pattern kDeepseekCoder[] = {kNewline, R"(\s?\p{L}+)", R"(\s?\p{P}+)", kCjk, R"(\p{N})"};
 
-// The second pattern lists all letters that have a case. The fourth is \s+$ in a form that takes linear time: \s+$ itself would be tried
-// again from each character of a run of white space that is not at the end of the text.
+// The second pattern lists all letters that have a case. The fourth is \s+$ in a form that takes linear time. (\s+$ itself would be tried
+// again from each character of a run of white space that is not at the end of the text.)
 constexpr Pattern kDeepseekLlm[] = {
     kNewline,
     R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}\x{295}-\x{2AF})"

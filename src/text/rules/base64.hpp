@@ -7,10 +7,10 @@
 
 namespace tessera::detail {
 
-// Returns the bytes; nullopt: the text is not base64.
+// Returns the decoded bytes; nullopt if the text is not base64.
 [[nodiscard]] std::optional<std::string> base64_bytes(std::string_view text);
 
-// Returns the base64 of bytes.
+// Returns the bytes in base64.
 [[nodiscard]] std::string base64_text(std::string_view bytes);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// The metadata of a tokenizer whose rules are a tokenizer.json, so that it makes a Vocabulary as that of a GGUF file does.
+// Turns the rules of a tokenizer.json into metadata, from which a Vocabulary is made as from the metadata of a GGUF file.
 #pragma once
 
 #include <stop_token>
@@ -9,9 +9,9 @@
 
 namespace tessera::detail {
 
-// Returns the metadata: views into `json`, `pipeline` and `settings`. BOS and EOS come from the settings; if these have none, they are the
-// single tokens of the frame. The settings add_bos and add_eos, if there are any, change the pipeline's frame. Errors: as of
-// Tokenizer::from_settings().
+// Returns the metadata: views into `json`, `pipeline` and `settings`. BOS and EOS come from the settings. If the settings do not have them,
+// they are the frame's token before the text and its token after the text, if there is exactly one. The settings add_bos and add_eos, if
+// present, change the pipeline's frame. Errors: those of Tokenizer::from_settings().
 [[nodiscard]] Result<TokenizerMetadata> metadata_of(const TokenizerJson& json, Pipeline& pipeline, const Settings& settings,
                                                     const std::stop_token& stop);
 

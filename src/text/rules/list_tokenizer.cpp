@@ -18,7 +18,7 @@ namespace tessera {
 
 namespace {
 
-// The tokenizer as lists. The other settings are those of another object.
+// Settings that have the tokenizer as lists. All other settings come from another Settings object.
 class ListedTokenizer final : public Settings {
  public:
   explicit ListedTokenizer(const Settings& others) : others_(others) {}
@@ -65,7 +65,7 @@ class ListedTokenizer final : public Settings {
   const Settings& others_;
 };
 
-// SentencePiece's file as lists, with the object that the lists are in.
+// Settings that have a SentencePiece file's tokenizer as lists. Owns the model in which the lists lie.
 class ListedPieces final : public Settings {
  public:
   ListedPieces(detail::SentencePieceModel model, const Settings& others) : model_(std::move(model)), view_(model_, others) {}
@@ -79,7 +79,7 @@ class ListedPieces final : public Settings {
   detail::SentencePieceModel::View view_;
 };
 
-// Returns whether a rule, or one of the rules in it, has this type.
+// Returns whether a rule, or one of the rules nested in it, has this type.
 bool has_type(const Json& rule, std::string_view type) {
   const Json* own = rule.find("type");
   if (own != nullptr && own->string() != nullptr && *own->string() == type) return true;
@@ -91,7 +91,7 @@ bool has_type(const Json& rule, std::string_view type) {
   return false;
 }
 
-// Returns the charsmap of a normaliser, or of one of the normalisers in it; empty if there is none.
+// Returns the charsmap of a normaliser, or of a normaliser nested in it; empty if there is none.
 std::string charsmap_of(const Json& rule) {
   const Json* map = rule.find("precompiled_charsmap");
   if (map != nullptr && map->string() != nullptr) return detail::base64_bytes(*map->string()).value_or(std::string());
@@ -130,7 +130,7 @@ class Lister {
   void list_tokens() {
     for (const std::string_view text : json_.tokens.values().strings()) listed_->tokens.emplace_back(text);
     listed_->types = json_.types;
-    // Rows of the embedding table that no token has get names, as converters write them.
+    // Rows of the embedding table without a token get names, as converters write them.
     const auto rows = settings_.unsigned_integer_or(Setting::vocab_size, 0).value_or(0);
     for (std::size_t i = 0; i < listed_->tokens.size(); ++i) {
       if (listed_->tokens[i].empty()) name_unused(i);
@@ -184,7 +184,8 @@ class Lister {
     return false;
   }
 
-  // BPE on characters, with bytes for those that are no tokens: GGUF's "llama", whose scores are the merges' ranks, or "gemma4".
+  // Tries BPE on characters, where characters that are no tokens become bytes. Returns whether the lists then make the same tokenizer. In
+  // GGUF this is "llama", whose scores are the merges' ranks, or "gemma4".
   bool find_characters() {
     listed_->model = "gemma4";
     listed_->add_space_prefix = false;
@@ -226,7 +227,8 @@ class Lister {
     return false;
   }
 
-  // BERT's word pieces: GGUF marks pieces that begin a word, hubs those that do not.
+  // Tries BERT's word pieces. Returns whether the lists then make the same tokenizer. GGUF marks the pieces that begin a word; hubs mark
+  // the pieces that continue a word.
   bool find_word_pieces() {
     listed_->model = "bert";
     for (std::string& piece : listed_->tokens) {

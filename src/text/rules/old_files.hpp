@@ -1,5 +1,5 @@
 // Folders that are older than tokenizer.json have the vocabulary in other files: GPT-2's vocab.json and merges.txt, BERT's vocab.txt. These
-// functions put them into the text of a tokenizer.json, for Setting::tokenizer_json.
+// functions put the vocabulary into the text of a tokenizer.json, for Setting::tokenizer_json.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ namespace tessera::detail {
                                                       std::span<const std::string_view> special, bool add_prefix_space);
 
 // Returns the tokenizer.json of BERT: WordPiece. `vocab_txt`: one token in each line; the line's number is the token's id. `lower_case`:
-// what tokenizer_config.json says as do_lower_case. [PAD], [UNK], [CLS], [SEP] and [MASK] are control tokens. Error: corrupt_file,
+// the value of do_lower_case in tokenizer_config.json. [PAD], [UNK], [CLS], [SEP] and [MASK] are control tokens. Error: corrupt_file,
 // vocab_txt has no [UNK], [CLS] or [SEP].
 [[nodiscard]] Result<std::string> bert_tokenizer_json(std::string_view vocab_txt, bool lower_case);
 

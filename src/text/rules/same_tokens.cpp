@@ -6,7 +6,7 @@ namespace tessera::detail {
 
 namespace {
 
-// Tokenizers that give the same tokens for all of these texts are taken for the same.
+// Two tokenizers count as equal if they give the same tokens for all of these texts.
 constexpr std::string_view kComparedTexts[] = {
     "", " ", "  ", "\n", "\n\n", " \n ", "\t", "\r\n", "a", " a", "a ", "Hello world", "Hello, world! It's a test; they'll've seen HE'S I'M.",
     "The quick  brown   fox\tjumps\n\nover the lazy dog.  ", "1 12 123 1234 12345 1,234,567.89 3.14e-10 0x1F", "2024-11-27T21:30:00Z",

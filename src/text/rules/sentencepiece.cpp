@@ -119,7 +119,7 @@ Status SentencePieceModel::check() const {
 std::optional<SettingValue> SentencePieceModel::View::own(Setting setting) const noexcept {
   const SentencePieceModel& m = model_;
   const auto id = [&](std::int64_t value) -> std::optional<SettingValue> {
-    if (value < 0) return SettingValue(std::uint64_t{kNoToken});  // says that there is no such token
+    if (value < 0) return SettingValue(std::uint64_t{kNoToken});  // kNoToken says that there is no such token
     return SettingValue(static_cast<std::uint64_t>(value));
   };
   switch (setting) {

@@ -1,5 +1,5 @@
-// SentencePiece's tokenizer.model: a protobuf message ModelProto (sentencepiece_model.proto, Kudo & Richardson, 2018), as the settings that
-// a GGUF file would have.
+// Reads SentencePiece's tokenizer.model, and presents it as the settings that a GGUF file would have. The file is a protobuf message
+// ModelProto (sentencepiece_model.proto, Kudo & Richardson, 2018).
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,16 @@ namespace tessera::detail {
 
 class SentencePieceModel {
  public:
-  // Reads the bytes of a file. Errors: corrupt_file, the bytes are no ModelProto; unsupported, a model (word, char) or an option that tessera
-  // does not have; cancelled.
+  // Reads the bytes of a file. Errors: corrupt_file, the bytes are not a ModelProto; unsupported, a model (word, char) or an option that
+  // tessera does not have; cancelled.
   [[nodiscard]] static Result<SentencePieceModel> read(std::string_view bytes, const std::stop_token& stop);
 
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
     return tokens_.memory_bytes() + types_.capacity() * sizeof(std::int32_t) + scores_.capacity() * sizeof(float);
   }
 
-  // The model's settings, and those of `others` that a model does not have, or that `others` states itself: ids, add_bos and the like.
+  // The model's settings together with `others`. The vocabulary (tokens, types, scores, charsmap) comes from the model. Every other setting
+  // comes from `others` if it is there, else from the model.
   class View final : public Settings {
    public:
     View(const SentencePieceModel& model, const Settings& others) noexcept : model_(model), others_(others) {}

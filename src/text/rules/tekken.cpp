@@ -58,7 +58,7 @@ class TekkenReader {
     return check();
   }
 
-  // Cuts the vocabulary to the tokens that the model has, and checks that there is one of each rank.
+  // Cuts the vocabulary to the tokens that the model has, and checks that there is exactly one token of each rank.
   Status check() {
     const std::size_t wanted = static_cast<std::size_t>(size_ - special_count_);
     if (tokens_.size() < wanted) return json_.fail(ErrorCode::corrupt_file, "vocab has {} tokens, and config says {}", tokens_.size(), wanted);
@@ -189,7 +189,7 @@ class TekkenReader {
   JsonPullReader json_;
   const std::stop_token& stop_;
   std::string pattern_;
-  std::uint64_t size_ = 0, special_count_ = 0;  // of the whole vocabulary, and of the control tokens in front
+  std::uint64_t size_ = 0, special_count_ = 0;  // tokens of the whole vocabulary, and control tokens at its beginning
   std::vector<std::string> tokens_;             // [rank]: the token's bytes
   std::vector<std::string> special_;            // [id]
   std::unordered_map<std::string_view, std::uint32_t> ranks_;

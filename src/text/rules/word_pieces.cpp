@@ -21,7 +21,7 @@ Result<std::string> word_pieces_as_json(const Settings& settings) {
   if (tokens.type() != ValueType::string) return error_at(ErrorCode::corrupt_file, settings.place(Setting::tokens), "expected a list of texts");
   std::string lines;
   lines.reserve(tokens.text_bytes() + 3 * tokens.size());
-  bool has_capitals = false;  // a vocabulary that has them is of a model that tells them apart
+  bool has_capitals = false;  // capital letters mean that the model distinguishes case
   for (const std::string_view text : tokens.strings()) {
     if (text.find('\n') != std::string_view::npos) {
       return error_at(ErrorCode::corrupt_file, settings.place(Setting::tokens), "a word piece has a line break");

@@ -1,4 +1,4 @@
-// BERT's vocabulary as GGUF files have it: lists of word pieces, whose rules are those of BERT. They are read as a tokenizer.json.
+// BERT's vocabulary as GGUF files have it: lists of word pieces, to which BERT's rules apply. The lists are read as a tokenizer.json.
 #pragma once
 
 #include <string>

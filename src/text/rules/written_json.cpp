@@ -21,7 +21,7 @@ constexpr std::string_view kByteLevelSteps = R"({"type":"ByteLevel","add_prefix_
 constexpr std::string_view kSpacesToMarks = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})";
 constexpr std::string_view kMarksToSpaces = R"({"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"})";
 
-// The settings of a folder that has nothing but this tokenizer.json, to read it back.
+// The settings of a folder that has only this tokenizer.json. They serve to read the text back.
 class OnlyTokenizerJson final : public Settings {
  public:
   OnlyTokenizerJson(std::string_view json, const Settings& others) : json_(json), others_(others) {}
@@ -75,7 +75,7 @@ class TokenizerJsonWriter {
       const std::string_view text = tokenizer_.text(token);
       texts_.emplace_back(text);
       types_.push_back(type);
-      // Rows of the table that no token has: converters give them names.
+      // Converters give names to rows of the embedding table that have no token.
       const bool is_row = type == TokenType::unused && text == fmt::format("[PAD{}]", id);
       if (is_row || !ids_.try_emplace(texts_.back(), id).second) is_left_out_.push_back(true);
       else is_left_out_.push_back(false);
@@ -94,7 +94,7 @@ class TokenizerJsonWriter {
     return out + "]";
   }
 
-  // A frame of BOS and EOS.
+  // Returns the rule for a frame of BOS and EOS; `otherwise` if the tokenizer adds neither.
   [[nodiscard]] std::string post_processor(std::string_view otherwise) const {
     const auto bos = tokenizer_.adds_bos() ? tokenizer_.bos() : std::nullopt, eos = tokenizer_.adds_eos() ? tokenizer_.eos() : std::nullopt;
     if (!bos && !eos) return std::string(otherwise);
@@ -155,7 +155,7 @@ class TokenizerJsonWriter {
     return merges;
   }
 
-  // The merges of a vocabulary with scores: each way to make a token of two others, the tokens with the best scores first.
+  // Returns the merges of a vocabulary with scores: each way to make a token of two others, the tokens with the best scores first.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> merges_of_scores() const {
     struct Way {
       double score;
@@ -210,7 +210,7 @@ class TokenizerJsonWriter {
     return fmt::format(R"({{"type":"Sequence","decoders":[{}{}]}})", kMarksToSpaces, has_prefix ? R"(,{"type":"Strip","content":" ","start":1,"stop":0})" : "");
   }
 
-  // Returns BPE on characters, in which unknown characters that follow each other are one token, or one each.
+  // Returns BPE on characters. Consecutive unknown characters become one token, or one token each.
   [[nodiscard]] std::vector<std::string> characters(const std::vector<std::pair<std::string, std::string>>& merges) const {
     std::vector<std::string> both;
     for (const bool fuses : {true, false}) both.push_back(characters(merges, fuses));
@@ -225,7 +225,7 @@ class TokenizerJsonWriter {
     return whole(normalizer, "null", post_processor("null"), marks_decoder(has_prefix), bpe_model(options, merges));
   }
 
-  // SentencePiece's unigram model, whose pieces may reach over spaces: the whole text is one word.
+  // Returns SentencePiece's unigram model. Its pieces may reach over spaces, so the whole text is one word.
   [[nodiscard]] std::string unigram() const {
     std::string steps;
     const auto add_step = [&](std::string_view step) { steps.append(steps.empty() ? "" : ",").append(step); };

@@ -1,4 +1,5 @@
-// The tokenizer.json of a tokenizer that a GGUF file has as lists, for folders as hubs have them. The inverse of list_tokenizer().
+// Writes the tokenizer.json of a tokenizer that a GGUF file has as lists, for folders as hubs publish them. The inverse of
+// list_tokenizer().
 #pragma once
 
 #include <stop_token>
@@ -9,9 +10,9 @@
 
 namespace tessera::detail {
 
-// Returns the text of a tokenizer.json. `tokenizer`: that of the settings. The result is read back, and gives the same tokens on texts of
-// many kinds. Errors: unsupported, the steps of this tokenizer cannot be said in a tokenizer.json; those of Tokenizer::from_settings();
-// cancelled.
+// Returns the text of a tokenizer.json. `tokenizer`: the tokenizer that the settings make. The result is read back, and must give the same
+// tokens for texts of many kinds. Errors: unsupported, a tokenizer.json cannot express the steps of this tokenizer; those of
+// Tokenizer::from_settings(); cancelled.
 [[nodiscard]] Result<std::string> tokenizer_as_json(const Settings& settings, const Tokenizer& tokenizer, const std::stop_token& stop);
 
 }  // namespace tessera::detail

@@ -1,4 +1,4 @@
-// Tables of the filters, by name. Each file of filters has one.
+// Tables of the filters, by name. Each file of filters has one table.
 #pragma once
 
 #include <span>

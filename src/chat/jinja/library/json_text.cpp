@@ -1,4 +1,4 @@
-// The filter tojson. It prints JSON as Python's json.dumps does.
+// The filter tojson, which prints JSON as Python's json.dumps does.
 #include <algorithm>
 
 #include "chat/jinja/evaluator.hpp"

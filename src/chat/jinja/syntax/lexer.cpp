@@ -110,9 +110,9 @@ class Lexer {
     if (!text.empty()) add(TokenKind::data, std::string(text));
   }
 
-  // If the end of a tag is at offset `at`, perhaps with a sign before it, returns the offset behind it and behind the white space that
-  // belongs to it: all white space after "-%}", one line end after "%}", none after the end of a variable. nullopt: there is no end.
-  // `signs` lists the signs that are allowed.
+  // If the end of a tag is at offset `at`, perhaps with a sign before it, returns the offset after this end and after the white space that
+  // belongs to it. All white space belongs to "-%}", one line end to "%}", none to the end of a variable. nullopt: there is no end of a
+  // tag. `signs` lists the signs that are allowed.
   [[nodiscard]] std::optional<std::size_t> tag_end(std::size_t at, std::string_view end, std::string_view signs,
                                                    bool trim) const {
     const std::string_view rest = source_.substr(at);
@@ -132,7 +132,7 @@ class Lexer {
     fail_at(line_, "the comment is never closed: \"#}\" is missing");
   }
 
-  // If "{% raw %}" begins here, returns the offset behind it.
+  // If "{% raw %}" begins here, returns the offset after it.
   [[nodiscard]] std::optional<std::size_t> raw_begin() const {
     std::size_t at = at_ + 2;
     if (at < source_.size() && (source_[at] == '-' || source_[at] == '+')) ++at;
@@ -217,7 +217,7 @@ class Lexer {
   // Reads a number: 12, 1_000, 0x1f, 0b1, 0o7, 1.5, 1e3 or 1.5e-3. Exception: after a dot only an integer, because "x.1.2" means x[1][2].
   void number() {
     const bool after_dot = !tokens_.empty() && tokens_.back().is_op(".") && source_[at_ - 1] == '.';
-    const auto digits = [&](std::size_t at, auto&& is) {  // returns the offset behind digits, between which single underscores may be
+    const auto digits = [&](std::size_t at, auto&& is) {  // returns the offset after digits, between which single underscores may be
       while (at < source_.size() &&
              (is(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() && is(source_[at + 1])))) {
         ++at;

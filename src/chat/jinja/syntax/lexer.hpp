@@ -22,7 +22,7 @@ enum class TokenKind : std::uint8_t {
 struct Token {
   TokenKind kind;
   std::uint32_t line;
-  std::string text;  // what data and strings mean (escapes resolved); other tokens as they are written
+  std::string text;  // meaning of data and strings (escapes resolved); other tokens as they are written
 
   [[nodiscard]] bool is(TokenKind k, std::string_view t) const { return kind == k && text == t; }
   [[nodiscard]] bool is_op(std::string_view t) const { return is(TokenKind::op, t); }

@@ -263,7 +263,7 @@ class Parser {
   }
 
   ParserState s_;
-  std::uint32_t loops_ = 0;  // how many loops are around the statement that is being parsed
+  std::uint32_t loops_ = 0;  // number of loops around the statement that is being parsed
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ const Expr* parse_call(ParserState& s, const Expr* callee) {
   return &expr;
 }
 
-// Parses what is between the brackets of a subscript: an index or a slice.
+// Parses the content of the brackets of a subscript: an index or a slice.
 const Expr* parse_index(ParserState& s) {
   const std::uint32_t line = s.current().line;
   const auto at_end = [&] { return s.current().is_op("]") || s.current().is_op(",") || s.current().is_op(":"); };

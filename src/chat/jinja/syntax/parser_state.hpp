@@ -73,7 +73,7 @@ class ParserState {
   std::unordered_map<std::string, Name> names_;
 };
 
-// Parsers of parts of the grammar. Each has a file of its own.
+// Parsers of parts of the grammar, each in a file of its own.
 const Expr* parse_expression(ParserState& state);
 const Expr* parse_without_condition(ParserState& state);          // does not parse "a if b else c"
 // "a, b" is a tuple without brackets; a single expression is returned as it is.
@@ -82,7 +82,7 @@ const Expr* parse_filters(ParserState& state, const Expr* operand);  // "| a | b
 const Expr* parse_filter(ParserState& state, const Expr* operand);   // one filter "a(b)", without the bar before it
 const Expr* parse_postfix(ParserState& state, const Expr* operand);  // ".a", "[b]", "(c)" after an operand
 const Expr* parse_primary(ParserState& state);
-const Expr* parse_test(ParserState& state, const Expr* operand);     // what follows "is"
+const Expr* parse_test(ParserState& state, const Expr* operand);     // the test after "is"
 const Expr* parse_filter_expression(ParserState& state, const Expr* operand);  // filters, tests and calls after an operand
 
 }  // namespace tessera::jinja

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# What Python's str methods know of characters: make_unicode_tables.py ranges > unicode_ranges.cpp, and mappings.
+# Prints the tables of characters that Python's str methods use: make_unicode_tables.py ranges > unicode_ranges.cpp, and mappings.
 import sys
 
 LAST = 0x110000

@@ -1,5 +1,5 @@
-// Attention on the tile unit. At a time it multiplies 16 queries by 64 keys, or the weights of 16 queries by 64 dimensions of values. K and
-// V in BF16 are read where they lie in the pages.
+// Attention on the tile unit. One multiplication has 16 queries by 64 keys, or the weights of 16 queries by 64 dimensions of values. K and V
+// in BF16 are read directly from the pages.
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/attention/chunks.hpp"

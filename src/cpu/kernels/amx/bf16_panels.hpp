@@ -1,9 +1,9 @@
 // Products of bf16 tiles. Tiles of activations are read from the prepared rows; tiles of weights from the packed matrix, or from scratch,
 // where they were decoded. Tile registers have the sums of two row tiles by two panels.
 //
-// The inputs k are cut into spans, and a span into chunks, for the sake of the caches. The activations of all rows of the job for one span
-// stay in L2 (1 MB). The weights of two panels for one chunk stay in L1 (32 KB) while they are multiplied by all row tiles. All panels of a
-// group are multiplied by the activations of one span before the next span begins.
+// The inputs k are cut into spans, and a span into chunks, so that data stay in the caches. The activations of all rows of the job for one
+// span stay in L2 (1 MB). The weights of two panels for one chunk stay in L1 (32 KB) while they are multiplied by all row tiles. All panels
+// of a group are multiplied by the activations of one span before the next span begins.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -96,7 +96,7 @@ template <int kPlanes, int kRowTiles>
 }
 
 // Rounds the weights of 16 outputs for two values of k to bf16, to nearest even (denormals become 0). Lane n of the result has both numbers
-// of output n, that of the even k first.
+// of output n, first the number of the even k.
 [[gnu::always_inline]] inline __m512i round_pair(__m512 even, __m512 odd) noexcept {
   const __m512i order =
       _mm512_or_si512(_mm512_set1_epi32(16 << 16),
@@ -105,8 +105,8 @@ template <int kPlanes, int kRowTiles>
   return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even)));
 }
 
-// Computes a job. decode(from, count, to) returns a panel's weights for 32 * count values of k as bf16 tiles. `from`: these weights as
-// they are packed. If they need no decoding it returns `from`; otherwise it decodes them into `to`, and returns `to`.
+// Computes a job. decode(from, count, to) returns a panel's weights for 32 * count values of k as bf16 tiles. `from`: these weights as they
+// are packed. If the weights need no decoding, decode() returns `from`. Otherwise it decodes them into `to`, and returns `to`.
 template <int kPlanes, PackedForm kForm, class Decode>
 [[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -153,8 +153,8 @@ template <int kPlanes, PackedForm kForm, class Decode>
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
-        // While this chunk is multiplied, the next one is prefetched: the next chunk of these panels; at the end of the span, the first
-        // chunk of the next two panels; at the end of the group, the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of these panels. At the end of the
+        // span: the first chunk of the next two panels. At the end of the group: the first chunk of the group in the next span.
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)

@@ -1,8 +1,8 @@
 // Family int8 over superblocks of 256, for many rows. The product of a row tile and a superblock of a panel (superblock.hpp) gives three
-// tiles of results: the dot products over 256 values of k with the low bytes of the weights; those with the high bytes; and the minima
-// times the sums of activations. All are exact: the third is a product of bf16, but its factors are integers below 2^8, times powers of
-// two. Two row tiles at a time are multiplied by the same weights. The results of a superblock are stored; while the next superblock is
-// multiplied, vectors add them to the sums (16 rows x 16 outputs).
+// tiles of results: the dot products over 256 values of k with the low bytes of the weights, the dot products with the high bytes, and the
+// minima times the sums of activations. All three are exact: the third is a product of bf16, but its factors are integers below 2^8, times
+// powers of two. Two row tiles at a time are multiplied by the same weights. The results of a superblock are stored; while the next
+// superblock is multiplied, vectors add them to the sums (16 rows x 16 outputs).
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -24,8 +24,8 @@ constexpr std::size_t span_blocks(std::size_t rows) {
   return least(kSpanValues / 256 / rows / kChunk * kChunk, kSpanBlocks);
 }
 
-// For the activations of a row tile in one superblock: their scales, and their sums in the form that the tile unit reads. (The integers q
-// are read from the prepared rows.)
+// The scales and the sums of the activations of a row tile in one superblock. The sums are in the form that the tile unit reads. (The
+// integers q are read from the prepared rows.)
 struct alignas(64) RowParts {
   float scale[kTileRows];
   std::byte sums[kTileRows][64];  // A tile, bf16: the low parts of 8 or 16 sums, then their high parts times 128, then zeros
@@ -75,7 +75,7 @@ struct At {
 };
 
 // Multiplies quarter i (64 values of k) of a superblock. Tile registers: 0 and 1 the low and the high dots of the first row tile, 2 and 3
-// those of the second, 4 activations, 5 and 6 weights, 7 minima.
+// the dots of the second row tile, 4 activations, 5 and 6 weights, 7 minima.
 template <std::size_t kTiles>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                             std::size_t i, Prefetch& next) noexcept {
@@ -148,7 +148,7 @@ template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
 }
 
 // Does the share of drain() that goes with quarter i of a superblock's multiplication. With two row tiles each quarter drains half of a
-// tile. With one row tile, quarters 1 and 3 drain half of it each.
+// tile. With one row tile, quarters 1 and 3 drain half of the tile each.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, const At<kTiles>& at,
                                          std::size_t i) noexcept {
@@ -206,8 +206,8 @@ template <bool kMin>
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(integers)), 16));
 }
 
-// Returns one row of RowParts::sums, an A tile. `at`: the sums of a row of activations in a superblock. They are either eight sums of 32
-// values of k each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 values of k each.
+// Returns one row of RowParts::sums, an A tile. `at`: the sums of a row of activations in a superblock: either eight sums of 32 values of k
+// each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 values of k each.
 template <std::size_t kSums>
 [[gnu::always_inline]] inline __m512i parts_of(const std::byte* at) noexcept {
   if constexpr (kSums == 8) {
@@ -277,8 +277,8 @@ void linear(const LinearJob& job) noexcept {
           if constexpr (kLayout.kept) unpack_kept<kForm>(points, from + block * kLayout.tile_bytes, scratch.weights[block]);
           else unpack<kForm>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
-        // While this chunk is multiplied, the next one is prefetched: the next chunk of this panel; at the end of the span, the first
-        // chunk of the next panel; at the end of the group, the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of this panel. At the end of the
+        // span: the first chunk of the next panel. At the end of the group: the first chunk of the group in the next span.
         const std::byte* ahead = begin + blocks < span_end ? from + blocks * kLayout.tile_bytes
                                  : panel + 1 < group_end || span_end == all
                                      ? weights + job.panel_bytes + span * kLayout.tile_bytes

@@ -1,7 +1,7 @@
 // Family int8 over blocks of 32, for many rows, two panels at a time. Some blocks of the two panels are unpacked into B tiles, and then all
-// row tiles are multiplied by them. The product of a row tile and a block gives two tiles of exact dot products, one for each panel. They
-// are stored while the next block is multiplied, and then scaled and added to the sums: up to 14 rows x 32 outputs, in 28 of the 32 vector
-// registers.
+// row tiles are multiplied by them. The product of a row tile and a block gives two tiles of exact dot products, one for each panel. The
+// dot products are stored while the next block is multiplied, and then scaled and added to the sums: up to 14 rows x 32 outputs, in 28 of
+// the 32 vector registers.
 //
 // Limits, measured on Sapphire Rapids: while the tile unit is in use, only one vector unit computes 512-bit products, fused products and
 // conversions; additions and bit operations still have two units. Each dot product needs two multiplications: of its two scales, and of the
@@ -22,8 +22,8 @@ namespace int8_block32 {
 namespace {
 
 constexpr std::size_t kPair = 2;    // panels that are multiplied at a time
-// Blocks unpacked at a time: 24, which are 24 KB of B tiles. If there are few row tiles only 8: packed weights push some of the B tiles out
-// of L1 before they are read, and few row tiles do not make up for this.
+// Blocks unpacked at a time: 24, which are 24 KB of B tiles. If there are few row tiles, only 8. The reason: packed weights push some of
+// the B tiles out of L1 before they are read, and few row tiles do not make up for this.
 constexpr std::size_t kChunk = 24, kFewChunk = 8;
 constexpr std::size_t kFewTiles = 7;          // row tiles that count as few, at most
 constexpr std::size_t kMaxTile = 14;          // rows of a row tile, at most
@@ -143,9 +143,9 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, 0, kRows, kRows, kMin>(pass, scratch, block, sums);
 }
 
-// Does a round: multiplies a block, stores the dot products of the block before it, and adds up those of the block before that. The three
-// are cut into pieces that alternate. Then the tile unit and the vector units work at the same time; a core's window of instructions is too
-// short to overlap longer pieces.
+// Does a round: multiplies a block, stores the dot products of the block before it, and adds up the dot products of the block before that
+// one. The three operations are cut into pieces that alternate. Then the tile unit and the vector units work at the same time; a core's
+// window of instructions is too short to overlap longer pieces.
 template <int kRound, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void round(const Pass& pass, Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair], Prefetch (&next)[kPair]) noexcept {
@@ -306,8 +306,8 @@ void linear(const LinearJob& job) noexcept {
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kForm>(from, pass.blocks, 0, scratch);
         unpack_chunk<kForm>(from + second, pass.blocks, 1, scratch);
-        // While this chunk is multiplied, the next one is prefetched: the next chunk of these panels; at the end of the span, the first
-        // chunk of the next two panels; at the end of the group, the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of these panels. At the end of the
+        // span: the first chunk of the next two panels. At the end of the group: the first chunk of the group in the next span.
         const std::byte* ahead = begin + pass.blocks < span_end ? from + chunk * kLayout.tile_bytes
                                  : panel + kPair < group_end || span_end == all
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes

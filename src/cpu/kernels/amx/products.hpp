@@ -1,4 +1,4 @@
-// The functions by which each file of this directory adds its kernels to the table.
+// The functions by which the files of this directory add their kernels to the table.
 #pragma once
 
 #include "cpu/kernels.hpp"

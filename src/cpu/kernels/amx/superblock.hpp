@@ -1,6 +1,6 @@
 // A superblock of a panel, unpacked for the tile unit. A weight is its sub-block's scale times its integer: up to 14 bits, more than the
-// tile unit's 8. So it is stored as two bytes, 256 * high + low, where high is signed and low is not. All high bytes lie in one plane, all
-// low bytes in another. The minima are bf16.
+// tile unit's 8. So a weight is stored as two bytes, 256 * high + low, where high is signed and low is not. All high bytes lie in one
+// plane, all low bytes in another. The minima are bf16.
 #pragma once
 
 #include "cpu/kernels/amx/tiles.hpp"
@@ -11,13 +11,13 @@ namespace tessera::cpu::TESSERA_ISA {
 
 struct alignas(64) Superblock {
   std::byte low[4][kTileBytes], high[4][kTileBytes];  // B tiles of 64 values of k each
-  std::byte min[kTileBytes];  // B tile: the minima of 8 sub-blocks, the same again, then zeros; or those of 16 and the same again
+  std::byte min[kTileBytes];  // B tile: the minima of 8 sub-blocks, twice, then zeros; or the minima of 16 sub-blocks, twice
   float d[kPanel], dmin[kPanel];
 };
 
 // Multiplies integers by the scales of their sub-blocks and writes the two planes of a Superblock. The instruction for products of bytes
-// adds each two neighbouring products. So the integers at even bytes are multiplied by their scales and the others by 0, and then the other
-// way round.
+// adds each two neighbouring products. So first the integers at even bytes are multiplied by their scales, and the integers at odd bytes by
+// 0. Then the other way round.
 template <std::size_t kSubBlocks, unsigned kOffset>
 class Planes {
  public:

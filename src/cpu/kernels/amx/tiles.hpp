@@ -1,11 +1,11 @@
-// Functions for the instructions of the tile unit, which has eight registers of up to 16 rows of 64 bytes. They replace GCC 12's
+// Functions for the instructions of the tile unit, which has eight registers of up to 16 rows of 64 bytes. The functions replace GCC 12's
 // intrinsics, which do not tell the compiler what memory they read.
 //
 //   C [rows][16] += A [rows][k] * B [k][16]
 //
 // A row of A has the activations of one row in the order of k. A row of B has, for each of the 16 outputs, the weights for consecutive
-// values of k: 4 bytes, which are two bf16 or four int8. They are multiplied by the same 4 bytes of a row of A. Packed panels have this
-// order already. A product takes one cycle for each row of A, however short the row is.
+// values of k: 4 bytes, which are two bf16 or four int8. These 4 bytes are multiplied by the same 4 bytes of a row of A. Packed panels have
+// this order already. A product takes one cycle for each row of A, however short the row is.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ struct alignas(64) TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
-// Configures the tile registers of this thread for one job, and releases them in the destructor. So the host's code never sees our
-// configuration, and a job never sees the host's.
+// Configures the tile registers of this thread for one job. The destructor releases them. So the host's code never sees our configuration,
+// and a job never sees the host's.
 class Tiles {
  public:
   explicit Tiles(const TileShapes& shapes) noexcept { asm volatile("ldtilecfg %0" ::"m"(shapes)); }
@@ -75,7 +75,7 @@ template <int kC, int kA, int kB>
   asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
 }
 
-// bf16 times bf16 into f32.
+// Multiplies bf16 by bf16 and adds to f32.
 template <int kC, int kA, int kB>
 [[gnu::always_inline]] inline void tile_add_bf16() noexcept {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));

@@ -118,7 +118,7 @@ class Attention {
     return job_.states + row_number(row) * job_.state_stride + head * 2;
   }
 
-  // Returns a rotated copy of a query. It lies in the scratch of the scores, which is not in use before scores are computed.
+  // Returns a rotated copy of a query, in the scratch of the scores, which is not in use before scores are computed.
   [[nodiscard]] const float* rotated(const float* q) const noexcept {
     float* to = floats(at_.scores);
     __builtin_memcpy(to, q, job_.key_dim * sizeof(float));
@@ -145,7 +145,7 @@ class Attention {
     }
   }
 
-  // Multiplies all queries by the chunk's keys that any query sees, 64 keys at a time. scale_scores() later makes scores of the products.
+  // Multiplies all queries by the chunk's keys that any query sees, 64 keys at a time. scale_scores() later turns the products into scores.
   void score(std::uint64_t chunk, Span any) noexcept {
     auto* tiles = reinterpret_cast<Tile*>(scratch(at_.key_tiles));
     for (std::size_t from = any.first / 64 * 64; from < any.last; from += 64) {
@@ -167,8 +167,8 @@ class Attention {
     }
   }
 
-  // Applies the softcap of models that have one: turns all products of the chunk into tanh(score / softcap). Also sets the scales of keys
-  // to 1, so that scale_scores() can treat the results like products. Lanes of keys that are not visible may have any value.
+  // Applies the softcap, in models that have a softcap: turns all products of the chunk into tanh(score / softcap). Also sets the scales of
+  // keys to 1, so that scale_scores() can treat the results like products. Lanes of keys that are not visible may have any value.
   [[gnu::noinline]] void cap_scores(Span any) noexcept {
     const float scale = job_.scale / job_.softcap;
     for (std::size_t query = 0; query < queries_; ++query) {
@@ -220,9 +220,9 @@ class Attention {
     }
   }
 
-  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between it calls meanwhile(TileIndex<i>) with i = 0, 1, 2,
-  // 3, 0, ..., so that other work goes on at the same time: two calls for each query, where the number of queries is rounded up to a
-  // multiple of four.
+  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between calls meanwhile(TileIndex<i>) with i = 0, 1, 2,
+  // 3, 0, ..., so that other work goes on at the same time. There are two calls for each query, where the number of queries is rounded up
+  // to a multiple of four.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;

@@ -3,11 +3,11 @@
 // the sum is over keys. The layout of a tile is [16 rows][16 lanes][2 numbers] for elements of 8 and 16 bits, and [32 rows][16 lanes] for
 // F32. Rows lie a stride apart.
 //
-// If a page has the numbers in this layout, the tile is read in the page. Otherwise the numbers are copied to scratch, with zeros for
-// dimensions and keys that do not exist or are not visible. A job with many queries also expands (converts) elements in scratch, once for
-// all queries: to bf16; F16 to two bf16 whose sum it is (high and low part), or to f32. In f32 one part has the even rows of a tile of 32
-// rows, the other part the odd rows. A job with few queries expands elements when it multiplies them (rows.hpp). Exception: INT4 is always
-// expanded in scratch, two rows at a time.
+// If a page has the numbers in this layout, the tile is read directly from the page. Otherwise the numbers are copied to scratch, with
+// zeros for dimensions and keys that do not exist or are not visible. A job with many queries also expands (converts) elements in scratch,
+// once for all queries: to bf16; F16 to two bf16 (a high and a low part, whose sum is the number) or to f32. In f32 one part has the even
+// rows of a tile of 32 rows, the other part the odd rows. A job with few queries expands elements when it multiplies them (rows.hpp).
+// Exception: INT4 is always expanded in scratch, two rows at a time.
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
@@ -48,7 +48,7 @@ using HeldF32 = HeldElements<std::uint32_t, 0x7f800000u, true>;
 using HeldBF16 = HeldElements<std::uint16_t, 0x7f80u, true>;
 using HeldHalves = HeldElements<std::uint16_t, 0x7c00u, true>;  // F16 as it lies
 
-// F16 expanded to two bf16 whose sum it is: the high part and the low part.
+// F16 expanded to two bf16, a high part and a low part, whose sum is the number.
 struct HeldF16 : HeldElements<std::uint16_t, 0x7c00u, false> {
   static constexpr std::size_t kParts = 2;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* high, std::byte* low) {
@@ -120,7 +120,7 @@ struct Operands {
   const AttendJob& job;
   int page_bits;                         // page_tokens is 2^page_bits: a shift is faster than a division
   std::size_t held_keys, held_values;    // elements that a page stores for one key, or one value (held_elements())
-  std::size_t keys_ahead, values_ahead;  // distance of prefetching, in keys: from the key that is read to the one that is prefetched
+  std::size_t keys_ahead, values_ahead;  // distance of prefetching, in keys: from the key that is read to the key that is prefetched
 
   [[gnu::always_inline]] explicit Operands(const AttendJob& of) noexcept
       : job(of), page_bits(__builtin_ctzll(of.page_tokens)), held_keys(held_elements<Held>(of.key_dim)),
@@ -137,11 +137,11 @@ struct Operands {
     return page(position) + job.k_offset + slot(position) * Held::kPair * Held::kElement;
   }
   // Returns the address of the values of the token at `position`. If kPair is 2, the values of two tokens, in an even slot of the page and
-  // in the next slot, are stored together ([elements][2 tokens]); then the address is that of the two.
+  // in the next slot, are stored together ([elements][2 tokens]). Then the address of the pair is returned.
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
     return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * held_values * Held::kElement;
   }
-  // Return the offset in a page of the scales of keys, or of values. They lie behind the elements of the keys, or of the values.
+  // Return the offset in a page of the scales of keys, or of values. The scales lie after the elements of the keys, or of the values.
   [[nodiscard, gnu::always_inline]] std::size_t key_scales() const {
     return job.k_offset + (held_keys + 1) / 2 * 2 * job.page_tokens;
   }
@@ -154,10 +154,10 @@ struct Operands {
   }
 
   // Prefetching for jobs with few queries. Pages lie anywhere in memory, so the CPU's own prefetchers cannot predict them. While the keys
-  // at `position` are read, later() returns which keys to prefetch: those that are `distance` keys further on in this job or, near the
-  // job's end, the first keys of the next job. If there is nothing to prefetch, it returns `position` itself, so that callers need no
-  // branch. Callers prefetch one row at a time, between expanding or multiplying rows, because a core stalls if it issues many prefetches
-  // at once. The tile unit (AMX) does not prefetch tiles that it reads in place; this has not been measured.
+  // at `position` are read, later() returns the position of the keys to prefetch. These keys are `distance` keys further on in this job,
+  // or, near the end of the job, the first keys of the next job. If there is nothing to prefetch, it returns `position` itself, so that
+  // callers need no branch. Callers prefetch one row at a time, between expanding or multiplying rows, because a core stalls if it issues
+  // many prefetches at once. The tile unit (AMX) does not prefetch tiles that it reads in place; this has not been measured.
   static constexpr std::size_t kAheadBytes = 16 * 1024;  // at most half of L1; measured on Zen 5
   [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t elements) noexcept {
     const std::size_t groups = kAheadBytes / (elements * Held::kElement * kKeyGroup);
@@ -173,7 +173,8 @@ struct Operands {
     if (position + distance + kKeyGroup <= job.position) return {job, position + distance};
     if (job.next == nullptr || job.next->globals != 0) return none;
     // While keys from position `end` on are read, no key of this job is left to prefetch. Then the next job's keys are prefetched, from
-    // position `start` on. There begins the first key group that lies in the next job's chunks and that its first row sees completely.
+    // position `start` on. `start` is the beginning of the first key group that lies in the next job's chunks and that the next job's first
+    // row sees completely.
     const AttendJob& next = *job.next;
     const std::uint64_t end = job.position < distance + kKeyGroup ? 0 : (job.position - distance) / kKeyGroup * kKeyGroup;
     const std::uint64_t seen =
@@ -196,7 +197,7 @@ struct Operands {
   }
 
   // Load the scales of a chunk's keys (or values) [first, last) into to[first] .. to[last - 1]. Scales of whole pages are loaded, so some
-  // elements of `to` before and behind these may be written too.
+  // elements of `to` before and after this range may be written too.
   void load_key_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
     load_scales(chunk, first, last, keys_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.key_scales(); }, to);
   }
@@ -205,7 +206,7 @@ struct Operands {
   }
 
   // Makes tiles of the 16 keys from `position` on: one tile for each 32 dimensions, in to[0], to[step], to[2 * step], ... Tiles that cannot
-  // be read in the page are written to `scratch`.
+  // be read directly from the page are written to `scratch`.
   void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
     const std::byte* from = key(position);
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
@@ -293,8 +294,8 @@ struct Operands {
     }
   }
 
-  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). They lie in pages as tiles of keys,
-  // whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a time.
+  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). These values lie in pages as tiles of
+  // keys, whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a time.
   [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
                                              Tile* to) const {
     constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // bytes of the dimensions of a key that lie side by side
@@ -318,8 +319,8 @@ struct Operands {
     }
   }
 
-  // Returns true if the values of the tokens [first, last) are all finite. May return false because of the token just before or behind
-  // them.
+  // Returns true if the values of the tokens [first, last) are all finite. May also return false because of the token just before or just
+  // after this range.
   [[nodiscard]] bool values_finite(std::uint64_t first, std::uint64_t last) const {
     if constexpr (Held::kScales) {
       return true;
@@ -389,7 +390,7 @@ struct Operands {
   }
 
   // Transposes [2 keys][2 dimensions] at `from` to [2 dimensions][2 keys] at `to`. The numbers of the first key become zeros if `first` is
-  // false, those of the second key if `second` is false. F32 has no pairs: one number is copied.
+  // false, the numbers of the second key if `second` is false. F32 has no pairs: one number is copied.
   TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {
     if constexpr (Held::kPair == 1) {
       __builtin_memcpy(to, from, Held::kElement);

@@ -13,13 +13,13 @@ struct Span {
   [[nodiscard, gnu::always_inline]] bool empty() const { return first >= last; }
 };
 
-// Returns the end of the keys that a row sees. `own`: the position behind the row's own.
+// Returns the end of the keys that a row sees. `own`: the position after the row's own.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t end_of(const AttendJob& job, std::uint64_t own) {
   if (job.ahead == 0) return own;
   return own + job.ahead < job.end ? own + job.ahead : job.end;
 }
 
-// Returns how many of the global keys (AttendJob::globals) lie before the window of a row. `own`: the position behind the row's own.
+// Returns the number of global keys (AttendJob::globals) that lie before the window of a row. `own`: the position after the row's own.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t global_end(const AttendJob& job, std::uint64_t own) {
   const std::uint64_t before = own > job.window ? own - job.window : 0;
   return before < job.globals ? before : job.globals;

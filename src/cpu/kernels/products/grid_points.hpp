@@ -1,6 +1,6 @@
 // Looks up points of the grids of the IQ1, IQ2 and IQ3 formats with AVX-512. (A point is an entry of a grid: eight values, in IQ3 four.)
-// One instruction gathers eight or sixteen points, which are 64 values, and the signs of these 64 values are one mask. `block` is an
-// output's block of 256 values, `c` the index of one of its four quarters of 64.
+// One instruction gathers eight or sixteen points, which are 64 values. The signs of these 64 values are one mask. `block` is an output's
+// block of 256 values, `c` the index of one of its four quarters of 64.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"

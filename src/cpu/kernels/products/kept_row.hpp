@@ -1,5 +1,5 @@
 // Multiplies one row by a tile whose bytes lie in the order of lanes (lane_tiles.hpp). The bytes are opened in registers; no opened tile is
-// written to memory. The integers and the float steps are the same as with an opened tile, so the bits are too.
+// written to memory. The integers and the float steps are the same as with an opened tile, so the bits are the same too.
 #pragma once
 
 #include "cpu/kernels/products/open_lanes.hpp"
@@ -56,10 +56,10 @@ TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t par
   prefetch(tile + begin, (end < kBytes ? end : kBytes) - begin, ahead);
 }
 
-// Returns by how many bits an integer of two bits may stay shifted to the left while it is multiplied. A byte has four of them; integer s
-// (0 to 3) is at bit 2 * s. If it stays there, the products are 4^s times too large, and one shift of their sum corrects this, instead of a
-// shift for each group. It must be shifted to bit 0 first (the result is 0) in instruction sets that multiply signed bytes (kCentredBytes),
-// and in Q3_K for s = 3, whose third bit would be bit 8.
+// Returns by how many bits an integer of two bits may stay shifted to the left while it is multiplied. A byte has four integers; integer s
+// (0 to 3) is at bit 2 * s. If the integer stays there, the products are 4^s times too large. One shift of their sum corrects this, instead
+// of a shift for each group. In two cases the integer must be shifted to bit 0 first (the result is 0): in instruction sets that multiply
+// signed bytes (kCentredBytes), and in Q3_K for s = 3, whose third bit would be bit 8.
 template <PackedForm kForm>
 [[gnu::always_inline]] constexpr int left_in_place(std::size_t s) {
   return kCentredBytes || (kForm == PackedForm::kept_q3_k && s == 3) ? 0 : static_cast<int>(2 * s);

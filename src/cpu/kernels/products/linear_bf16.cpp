@@ -161,7 +161,7 @@ void few_rows_f16(const LinearJob& job) noexcept {
 }
 
 // Sizes for a packed form: vectors of 16 outputs in a panel; panels, and vectors, that are decoded at a time; planes. F16 has two planes:
-// the numbers rounded to bf16, and what the rounding lost.
+// the numbers rounded to bf16, and the differences that rounding lost.
 template <PackedForm kForm>
 struct Decoded {
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
@@ -171,8 +171,8 @@ struct Decoded {
   static constexpr std::size_t kXAt = kMostRows * kManyVectors * 64, kXBytes = kPlanes * 128;
 };
 
-// Multiplies kP panels: decodes the weights for 32 values of k and multiplies them by all rows, then those for the next 32. Scratch: sums
-// [rows][vectors][16 outputs]; x [rows][planes][32 values of k]; weights [vectors][planes][32 values of k][16 outputs].
+// Multiplies kP panels: decodes the weights for 32 values of k and multiplies them by all rows, then the weights for the next 32. Scratch:
+// sums [rows][vectors][16 outputs]; x [rows][planes][32 values of k]; weights [vectors][planes][32 values of k][16 outputs].
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Decoded<kForm>;

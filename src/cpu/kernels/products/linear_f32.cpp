@@ -14,8 +14,8 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
 constexpr std::size_t kMostRows = 256;  // the most rows of a task. many_rows() converts 16-bit weights once a task
-// The number of values of k that many_rows() multiplies with all rows before it goes on to the next values. The weights of so few values
-// stay in L2; with fewer, the sums would go to scratch more often in between.
+// The number of values of k that many_rows() multiplies with all rows before it goes on to the next values. The weights of this number of
+// values stay in L2. With fewer values, the sums would go to scratch more often in between.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
 // Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kPairBytes: bytes of a panel's weights for two values of k. The
@@ -27,9 +27,9 @@ struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // true: weights of 16 bits
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
   static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
-  // The most rows of a task for few_rows(). It takes weights directly from the panel, and each tile of rows converts 16-bit weights in
-  // registers again. many_rows() converts them to floats in scratch first. If a vector of 16 floats is one register, 16-bit weights are
-  // never converted in scratch: few_rows() computes every task.
+  // The most rows of a task for few_rows(). few_rows() takes weights directly from the panel, and each tile of rows converts 16-bit weights
+  // in registers again. many_rows() converts the weights to floats in scratch first. If a vector of 16 floats is one register, 16-bit
+  // weights are never converted in scratch: few_rows() computes every task.
   static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
   // The most rows of a task for which two panels, of one vector each, are multiplied side by side; 1: never.
   static constexpr std::size_t kPairedRows =
@@ -50,15 +50,16 @@ struct Streamed {
       return {load<F32x16>(at), load<F32x16>(at + 64)};
     }
   }
-  // Returns the last k, if the number of inputs is odd. In F32 no further k lies behind it.
+  // Returns the weights of a panel's vector v for the last k, if the number of inputs is odd. In F32 no weights of a further k follow, so
+  // only one vector is loaded.
   TESSERA_INLINE F32x16 one(const std::byte* at, std::size_t v) {
     if constexpr (kHalves) return pair(at, v).even;
     else return load<F32x16>(at);
   }
 };
 
-// Multiplies kR rows by kV vectors of weights, which it reads from the panels in order, and adds the products to acc[row][vector]. Before
-// each kPairs pairs of k it calls step(pointer to their weights), which prefetches later weights.
+// Multiplies kR rows by kV vectors of weights, and adds the products to acc[row][vector]. Reads the weights from the panels in order. Calls
+// step(pointer to the weights) before each kPairs pairs of k; step() prefetches later weights.
 template <PackedForm kForm, std::size_t kPairs, std::size_t kR, std::size_t kV>
 TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, const std::byte* x, std::size_t x_stride,
                            std::size_t inputs, auto step, F32x16 (&acc)[kR][kV]) {
@@ -213,8 +214,8 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns from how many rows on many_rows() is faster than few_rows() (measured). For 16-bit weights that is where converting them once, to
-// floats in scratch, takes less time than converting them again in each tile of rows.
+// Returns the number of rows from which on many_rows() is faster than few_rows() (measured). With 16-bit weights, many_rows() is faster
+// when converting the weights once, to floats in scratch, takes less time than converting them again in each tile of rows.
 template <PackedForm kForm>
 constexpr std::size_t many_from() noexcept {
   if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;

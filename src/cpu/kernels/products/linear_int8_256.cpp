@@ -16,7 +16,7 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 6 : 2;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums each
 constexpr std::size_t kMostRows = 256;  // rows of a task, at most
-constexpr std::size_t kAhead = kManyPanels == 1 ? 8 : 1;  // superblocks from the one that is unpacked to the one that is prefetched
+constexpr std::size_t kAhead = kManyPanels == 1 ? 8 : 1;  // distance of the prefetch, in superblocks
 
 // The head of an unpacked superblock, its scales and minima. "Outputs" are the 16 outputs of the panel.
 //   scales      [8 or 16 sub-blocks][outputs] i32; with kPairs each scale is a word, stored twice in its lane
@@ -202,7 +202,7 @@ void few_rows(const LinearJob& job) noexcept {
     const auto tile = [&]<std::size_t kR>(Count<kR>, std::size_t row, auto& ask) TESSERA_LAMBDA {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       const auto step = [&](std::size_t sub) TESSERA_LAMBDA {
-        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;  // bytes a step: a burst would stall what follows
+        constexpr std::size_t kPart = Weights::kStride * Weights::kSub / 256;  // bytes a step; more prefetches at once would stall the product
         ask.step(weights + sub * kPart, 0, kPart);
       };
       F32x16 acc[kR][1] = {};

@@ -103,8 +103,8 @@ TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, s
   }
 }
 
-// Prefetches the data that lies Ahead::bytes further on than the tile that is being opened. For Q3_K all lines are prefetched: its third
-// bits are read with each half of its other bits, an order that no CPU's own prefetchers follow (half the speed on Zen 4).
+// Prefetches the data that lies Ahead::bytes further on than the tile that is being opened. For Q3_K all lines are prefetched. Its third
+// bits are read with each half of its other bits, and no CPU's own prefetchers follow this order (half the speed on Zen 4).
 template <PackedForm kForm>
 TESSERA_INLINE void ask(const std::byte* tile, Ahead ahead) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes;

@@ -1,6 +1,7 @@
-// The two products of an adapter's change, family f32-lanes (docs/reference/numerics.md). A x: lane i has a chain of fused multiply-adds over the
-// inputs k with k mod 16 = i; then the lanes are added by halves (8 + 8, 4 + 4, 2 + 2, 1 + 1), and the sum is multiplied by the scale. B t:
-// one chain of fused multiply-adds over the rank for each output; then the output is added to the product, and multiplied by its factor.
+// The two products of an adapter's change, family f32-lanes (docs/reference/numerics.md). A x: lane i has a chain of fused multiply-adds
+// over the inputs k with k mod 16 = i. Then the lanes are added by halves (8 + 8, 4 + 4, 2 + 2, 1 + 1), and the sum is multiplied by the
+// scale. B t: each output has one chain of fused multiply-adds over the rank. Then the result is added to the product, and multiplied by
+// the output's factor.
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 
@@ -9,10 +10,11 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace low_rank {
 namespace {
 
-// How many rows of x, or rows of t, are multiplied at once: as many as the registers have sums for.
+// The number of rows of x, or of t, that are multiplied at once. The registers hold the sums of these rows.
 constexpr std::size_t kRows = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kUpRows = kRegisters == 1 ? 4 : 1;
-// How far ahead numbers are prefetched. They are read once, and each adapter's are short: the prefetcher of the CPU begins anew with each.
+// Distance of the prefetch in bytes. The numbers of a change are read only once, and there are few of them, so the CPU's own prefetcher
+// would have to begin anew with each change.
 constexpr std::size_t kAhead = 2048;
 constexpr std::size_t kVectors = kLowRankPanel / kLowRankVector;
 

@@ -1,4 +1,4 @@
-// Opens tiles of all forms that keep the file's blocks, in the way that is fastest on this set.
+// Opens tiles of all forms that keep the file's blocks, by the function that is fastest on this set.
 #pragma once
 
 #include "cpu/kernels/products/open_grids.hpp"

@@ -1,5 +1,5 @@
 // Opens tiles whose bytes lie in the order of lanes (lane_tiles.hpp), with vector instructions. An opened tile stands for the same weights
-// as one that open_tile() opens, but its integers have the number of bits and the offset that open_integers() returns.
+// as a tile that open_tile() opens, but its integers have the number of bits and the offset that open_integers() returns.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -16,8 +16,8 @@ struct OpenIntegers {
   std::size_t sub = 16;
 };
 
-// Returns which integers a tile of a form is opened into: those with the fewest bits that hold the values, because instruction sets without
-// VNNI multiply fewer bits faster. Forms that open_tile() opens have integers of eight bits.
+// Returns the kind of integers into which a tile of a form is opened: the kind with the fewest bits that can hold the values, because
+// instruction sets without VNNI multiply fewer bits faster. Forms that open_tile() opens have integers of eight bits.
 [[gnu::always_inline]] constexpr OpenIntegers open_integers(PackedForm form) {
   switch (form) {
     case PackedForm::kept_iq4_nl: return {.sub = 32};
@@ -87,8 +87,8 @@ TESSERA_INLINE U32x16 bits_of(U32x16 bytes, int shift) {
 // Shifts the bits so that bit `from` comes to bit `to`.
 TESSERA_INLINE U32x16 moved(U32x16 bits, int from, int to) { return from < to ? bits << (to - from) : bits >> (from - to); }
 
-// Returns the integers of group g of a tile of weights: those of the 16 outputs for k = 4 g to 4 g + 3 of the tile, an output in each lane.
-// Only for the packed forms that a product of one row reads directly, without opening the tile first (kept_row.hpp).
+// Returns the integers of group g of a tile of weights: the integers of the 16 outputs for k = 4 g to 4 g + 3 of the tile, an output in
+// each lane. Only for the packed forms that a product of one row reads directly, without opening the tile first (kept_row.hpp).
 template <PackedForm kForm>
 TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   constexpr LaneParts kParts = lane_parts(kForm);

@@ -1,5 +1,5 @@
-// Prefetches weights from memory while other weights are multiplied. Without this a core would compute for a while, then wait for memory,
-// and so on.
+// Prefetches weights from memory while other weights are multiplied. Without prefetching, a core would compute for a while, then wait for
+// memory, and so on.
 #pragma once
 
 #include "cpu/kernels/products/tiles.hpp"
@@ -10,8 +10,8 @@ namespace tessera::cpu::TESSERA_ISA {
 // into an L2 of 1 MB.
 inline constexpr std::size_t kMostAhead = 512 * 1024;
 
-// Prefetches the packed weights that are read next, some cache lines at each step of a product. This pays if a product takes longer than
-// reading its weights. Panels are prefetched one after another, because a core reads one stream fastest.
+// Prefetches the packed weights that are read next, some cache lines at each step of a product. Prefetching pays if a product takes longer
+// than reading its weights. Panels are prefetched one after another, because a core reads one stream fastest.
 class Upcoming {
  public:
   // Prefetches part of each of `panels` consecutive panels, the first of which is `panel`: up to `bytes` bytes, from byte `at` of the panel

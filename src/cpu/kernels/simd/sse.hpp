@@ -1,4 +1,4 @@
-// The native registers of x86-64-v2 (SSE4.2). It has no FMA and no conversion of halves; both are computed here, exactly.
+// The native registers of x86-64-v2 (SSE4.2). This set has no FMA and no conversion of halves; both are computed here, exactly.
 #pragma once
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
-// Several vectors side by side, for long chains of arithmetic. A processor overlaps only a few dozen instructions, fewer than such a chain
-// has, so the instructions of independent chains must alternate (one silu after another took twice the time in avx512). Wide has the
+// Several vectors side by side, for long chains of arithmetic. A processor overlaps only a few dozen instructions, fewer than a long chain
+// has. So the instructions of independent chains must alternate (one silu after another took twice the time in avx512). Wide has the
 // operators and functions that math_inline.hpp needs.
 #pragma once
 

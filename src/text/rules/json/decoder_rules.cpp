@@ -38,7 +38,7 @@ class DecoderReader {
   [[nodiscard]] Decoder make() && { return Decoder(std::move(steps_), std::move(stripped_), strips_); }
 
  private:
-  // Reads a decoder whose work on a token depends on the token's place among the others.
+  // Reads a decoder that treats a token according to its place among the tokens.
   Status read_of_tokens(const RuleReader& rule, std::string_view type) {
     const bool known = type == "ByteLevel" || type == "Metaspace" || type == "WordPiece" || type == "BPEDecoder";
     if (!known) return rule.unknown("type", type, kKnownDecoders);
@@ -101,7 +101,7 @@ class DecoderReader {
   }
 
   std::vector<DecoderStep> steps_;
-  bool fused_ = false;  // true: the tokens are one text from here on
+  bool fused_ = false;  // true: from here on all tokens are joined to one text
   std::string stripped_;
   std::uint8_t strips_ = 0;
 };

@@ -179,7 +179,7 @@ Status ModelReader::read_bpe(const RuleReader& rule) {
   }
   TESSERA_TRY(rules.bpe.fuse_unknown, rule.boolean_or("fuse_unk", false));
   TESSERA_TRY(rules.bpe.ignore_merges, rule.boolean_or("ignore_merges", false));
-  TESSERA_TRY(rules.bpe.ranks_of_results, rule.boolean_or("ranks_of_results", false));  // of tekken_tokenizer_json()
+  TESSERA_TRY(rules.bpe.ranks_of_results, rule.boolean_or("ranks_of_results", false));  // only in the texts of tekken_tokenizer_json()
   TESSERA_TRY(const std::string_view prefix, rule.text_or("continuing_subword_prefix", ""));
   TESSERA_TRY(const std::string_view suffix, rule.text_or("end_of_word_suffix", ""));
   rules.bpe.prefix = prefix;

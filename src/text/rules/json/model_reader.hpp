@@ -18,7 +18,7 @@ namespace tessera::detail {
 class ModelReader {
  public:
   ModelReader(JsonPullReader& json, const std::stop_token& stop) noexcept : json_(json), stop_(stop) {}
-  // Reads the value, an object. Afterwards the members below have what it says.
+  // Reads the value of "model", which must be an object, into the members below.
   [[nodiscard]] Status read();
 
   // A token of the vocabulary. Its text is in `texts`.
@@ -51,7 +51,7 @@ class ModelReader {
   bool has_vocabulary_ = false, has_merges_ = false;
 };
 
-// Returns the error for a place in a tokenizer.json that the pull reader, or a check behind it, found wrong.
+// Returns the error for a fault that the pull reader, or a check after it, found at a place in a tokenizer.json.
 [[nodiscard]] Error json_error_at(std::string_view place, const Error& error);
 
 }  // namespace tessera::detail

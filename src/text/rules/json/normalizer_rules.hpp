@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-// Returns the steps that the value of "normalizer" states; none if it is null. Errors: unsupported, a rule that tessera does not have;
-// corrupt_file. Both name the place.
+// Returns the steps that the value of "normalizer" states; none if the value is null. Errors: unsupported, a rule that tessera does not
+// have; corrupt_file. Both errors name the place.
 [[nodiscard]] Result<Normalizer> read_normalizer(const Json& json);
 
 }  // namespace tessera::detail

@@ -7,7 +7,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::size_t kMostInPlace = 64;  // in front of a text, or behind
+constexpr std::size_t kMostInPlace = 64;  // limit for the tokens before a text, and for those after it
 
 // Reads the pair ["[CLS]", 101] of BertProcessing and RobertaProcessing.
 Result<std::int64_t> read_pair(const RuleReader& rule, std::string_view key) {
@@ -33,8 +33,8 @@ Status append_ids(const RuleReader& rule, const Json* names, std::string_view na
   return {};
 }
 
-// Reads a template of one text or of two. `lists` has the tokens in front of the first text, those behind it (in front of the second),
-// and so on. Sets `has_segments` if the last text is not of segment 0.
+// Reads a template of one text or of two. `lists` gets the tokens before the first text; the tokens after it, which are before the second
+// text; and so on. Sets `has_segments` if the last text is not of segment 0.
 Status read_pieces(const RuleReader& rule, std::string_view key, std::span<std::vector<std::int64_t>* const> lists, bool& has_segments) {
   TESSERA_TRY(const std::vector<RuleReader> pieces, rule.list(key));
   std::size_t at = 0;
@@ -66,7 +66,7 @@ Result<Frame> read_template(const RuleReader& rule) {
   if (pair == nullptr || pair->elements() == nullptr) return frame;
   Frame two;
   const Status read = read_pieces(rule, "pair", std::array{&two.pair_front, &two.pair_between, &two.pair_back}, two.has_segments);
-  // A template of two texts in another order concerns only those who rank with the model.
+  // A template with two texts in another order is ignored, because only reranking uses templates of two texts.
   if (!read && read.error().code() == ErrorCode::unsupported) return frame;
   TESSERA_TRY_STATUS(read);
   two.front = std::move(frame.front);

@@ -19,7 +19,7 @@ namespace tessera::detail {
 class RuleReader {
  public:
   RuleReader() noexcept = default;  // an empty object, which can only be assigned to
-  // `path`: where the rule is in the file ("pre_tokenizer").
+  // `path`: the rule's place in the file ("pre_tokenizer").
   RuleReader(const Json& json, std::string path) : json_(&json), path_(std::move(path)) {}
 
   [[nodiscard]] const Json& json() const noexcept { return *json_; }
@@ -27,11 +27,11 @@ class RuleReader {
     const Json* value = json_->find(key);
     return value != nullptr && !value->is_null();
   }
-  // Returns the value of "type". Error: corrupt_file, the rule is no object or has no type.
+  // Returns the value of "type". Error: corrupt_file, the rule is not an object or has no type.
   [[nodiscard]] Result<std::string_view> type() const { return text("type"); }
 
-  // Return the value of a key. The functions without `absent` return corrupt_file if the rule does not have the key; all do if its value
-  // is of another type. null counts as absent.
+  // Return the value of a key. If the rule does not have the key, functions with `absent` return `absent`, the others corrupt_file. If the
+  // value is of another type, all return corrupt_file. null counts as absent.
   [[nodiscard]] Result<std::string_view> text(std::string_view key) const;
   [[nodiscard]] Result<std::string_view> text_or(std::string_view key, std::string_view absent) const;
   [[nodiscard]] Result<bool> boolean_or(std::string_view key, bool absent) const;
@@ -45,7 +45,7 @@ class RuleReader {
     if (!key.empty()) place.append(path_.empty() ? "" : ".").append(key);
     return error_at(code, place, format, std::forward<Args>(args)...);
   }
-  // Returns the error for a type or another choice that is not known. `known`: the ones that are.
+  // Returns the error for an unknown type or another unknown choice. `known`: the known choices.
   [[nodiscard]] Error unknown(std::string_view key, std::string_view value, std::string_view known) const {
     return error(ErrorCode::unsupported, key, "\"{}\" is not supported; tessera has {}", printable(value), known);
   }

@@ -10,8 +10,8 @@
 
 namespace tessera::detail {
 
-// Returns the value of a number of JSON. serde_json computes it as digits times or divided by a power of ten, which is often one unit in
-// the last place beside the nearest double. This difference decides between two cuts of a word whose scores have the same sum.
+// Returns the value of a number of JSON. serde_json computes digits times, or divided by, a power of ten. The result often differs from the
+// nearest double by one unit in the last place. This difference decides between two cuts of a word whose scores have the same sum.
 [[nodiscard]] inline double serde_number(std::string_view written) noexcept {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   const bool negative = written.starts_with('-');

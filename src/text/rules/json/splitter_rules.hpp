@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-// Returns the steps that the value of "pre_tokenizer" states; none if it is null. Errors: unsupported, a rule that tessera does not have;
-// corrupt_file. Both name the place.
+// Returns the steps that the value of "pre_tokenizer" states; none if the value is null. Errors: unsupported, a rule that tessera does not
+// have; corrupt_file. Both errors name the place.
 [[nodiscard]] Result<Splitter> read_splitter(const Json& json);
 
 // The rule "Metaspace", which is a pre-tokenizer and a decoder, in its old and its new spelling.

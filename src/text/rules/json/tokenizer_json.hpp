@@ -33,11 +33,11 @@ struct TokenizerJson {
   TextList tokens;                  // [id]: the token's text; empty: the file has no token with this id
   std::vector<std::int32_t> types;  // [id]: a TokenType
   std::vector<std::uint32_t> outside;  // ids of added tokens that the model does not have
-  std::uint32_t unknown = kNoToken;    // the token that the model gives for what it does not know
-  TextList merges;                  // for bpe: left and right of each merge one behind another
+  std::uint32_t unknown = kNoToken;    // the token that the model writes for unknown text
+  TextList merges;                  // for bpe: left and right part of each merge, one after the other
   std::vector<double> scores;       // for unigram: [id]; tokens outside of the model have 0
   double least_score = 0;           // for unigram: the least score of the model's tokens
-  std::vector<AddedToken> added;    // their texts are not normalised yet
+  std::vector<AddedToken> added;    // their texts are as in the file, not normalised
   Json normalizer, pre_tokenizer, post_processor, decoder;  // null: the file has none
   std::string options;              // the model's options as JSON, for comparisons
 
@@ -49,7 +49,7 @@ struct TokenizerJson {
 };
 
 // Reads the text of a tokenizer.json. Memory: about the size of the vocabulary's texts. Errors: corrupt_file, the text is not JSON, or ids
-// or values are wrong; unsupported, a construct that tessera does not have; cancelled. They name the place in the file.
+// or values are wrong; unsupported, a construct that tessera does not have; cancelled. Errors name the place in the file.
 [[nodiscard]] Result<TokenizerJson> read_tokenizer_json(std::string_view text, const std::stop_token& stop);
 
 }  // namespace tessera::detail
