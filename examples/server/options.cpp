@@ -169,7 +169,7 @@ void add_scheduling_options(CLI::App& app, Options& o) {
                                   "The longest time, in milliseconds, that a piece of a long\nprompt may delay the next tokens of others. Default: 50")
       ->type_name("MS")
       ->check(CLI::Range(0.1, 1e6));
-  add_bytes(app, "--kv-budget", o.engine.kv_budget, "The most memory of keys and values, such as 8GiB. Default:\nenough for --max-running full contexts, but at most half\nof the memory that the weights leave free");
+  add_bytes(app, "--kv-budget", o.engine.kv_budget, "The most memory of keys and values, such as 8GiB. Default:\nenough for --max-running full contexts and one more, but at\nmost half of the memory that the weights leave free");
   app.add_option_function<std::string>("--kv-file", [&o](const std::string& path) { o.engine.kv_file = tessera::tool::path_of(path); },
                                        "Make this file, and put keys and values into it that have no\nroom in memory. Default: they are computed again later")
       ->type_name("FILE");

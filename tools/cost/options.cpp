@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kFooter = R"(A price of tokens follows from the price of a machine and its speed:
   price of a million tokens = price of an hour / (tokens a second * 3600 * busy share) * 1,000,000
-Rates are those of all requests together, as tessera-bench measures with --batch. Shares are percent.
+Rates are those of all requests together, as tessera-bench -b measures. Shares are percent.
 
 Examples:
   tessera-cost --hour 2.50 --answer-rate 1500 --prompt-rate 20000 --busy 60
