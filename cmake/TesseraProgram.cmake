@@ -21,9 +21,10 @@ target_link_libraries(tessera_program INTERFACE tessera_model_place tessera::tes
   nlohmann_json::nlohmann_json Threads::Threads)
 target_compile_options(tessera_program INTERFACE -Wconversion)
 set(TESSERA_PROGRAM_OPTIMISATION "" CACHE STRING "How programs are optimised, as -O0; empty: as the library, and their options little")
-if(TESSERA_PROGRAM_OPTIMISATION)
-  target_compile_options(tessera_program INTERFACE ${TESSERA_PROGRAM_OPTIMISATION})
-endif()
+# tessera_program_optimisation(TARGET): for a program or a library of one.
+function(tessera_program_optimisation target)
+  target_compile_options(${target} PRIVATE ${TESSERA_PROGRAM_OPTIMISATION})
+endfunction()
 
 # What programs need of the system: tools/shared/system/program.hpp.
 set(sources "")
@@ -56,6 +57,7 @@ endfunction()
 function(tessera_tool name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE tessera_program)
+  tessera_program_optimisation(${name})
   # Options are read once, and CLI11 takes its time to be optimised. A file with options of its own is in no unit of several.
   if(NOT TESSERA_PROGRAM_OPTIMISATION)
     set(options ${ARGN})

@@ -12,6 +12,7 @@ foreach(folder ${TESSERA_SYSTEM_FOLDERS})
   list(APPEND sources ${of_system})
 endforeach()
 add_library(tessera_http STATIC ${sources} ${PROJECT_SOURCE_DIR}/tools/shared/sizes.cpp)
+tessera_program_optimisation(tessera_http)
 target_include_directories(tessera_http PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(tessera_http PUBLIC tessera_program Boost::headers OpenSSL::SSL OpenSSL::Crypto)
 if(WIN32)  # sockets, and what a static OpenSSL takes from the system
