@@ -20,7 +20,7 @@ class AdapterShelf {
   AdapterShelf(tessera::Engine engine, std::filesystem::path base, std::shared_ptr<const tessera::ModelSource> embedded)
       : engine_(std::move(engine)), base_(std::move(base)), embedded_(std::move(embedded)) {}
 
-  // Returns the adapter of a file. Errors: ApiError of status 400, the file is no adapter of this model; 503, adapters in use take all memory.
+  // Returns the adapter of a file. Errors: ApiError of status 400, the file is no adapter for this model; 503, no memory is left.
   [[nodiscard]] tessera::Adapter take(const std::filesystem::path& path);
   // Drops the adapter, if it is loaded.
   void drop(const std::filesystem::path& path);

@@ -33,7 +33,7 @@ struct Finish {
   std::string stop{};
 };
 
-// The field, on every API, that marks a call which the parser could not read completely (OutputDelta::broken). Clients must not run such a call.
+// The field, on every API, that marks a call that the parser could not read completely (OutputDelta::broken). Do not run such a call.
 inline constexpr const char* kBroken = "broken";
 
 // The progress of a request's prompts.
