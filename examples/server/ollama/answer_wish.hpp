@@ -9,14 +9,14 @@
 
 namespace server::ollama {
 
-// Says whether an answer begins with reasoning.
+// The field `think`: whether an answer begins with reasoning, and how much.
 struct Thinking {
   std::optional<bool> on{};  // nullopt: the template's default
   std::string effort{};      // "low", "medium", "high"
 };
 
 struct AnswerWish {
-  std::string name;  // the model's name for the answer
+  std::string name;  // the model's name in the answer
   AnswerFields drawing{};
   std::optional<AnswerForm> form{};
   Thinking thinking{};
@@ -31,7 +31,7 @@ void set_thinking(ChatFields& chat, const Thinking& thinking);
 
 // Returns the seconds of keep_alive, a duration ("5m", "1h30m", seconds as a number); nullopt: the field is absent.
 [[nodiscard]] std::optional<double> keep_alive_of(Fields& fields);
-// Reads keep_alive again, which the server has heeded already. Notes that it has no effect on a model that stays loaded (Api::stays).
+// Reads keep_alive again, after the server has applied it. Notes that keep_alive has no effect on a model that stays loaded (Api::stays).
 // Returns whether the duration is zero, which asks to unload the model.
 [[nodiscard]] bool read_keep_alive(Fields& fields, const Api& api, Notes& notes);
 // Returns num_ctx if the field is present and below the model's context. Otherwise returns 0, which stands for the model's context. Warns
