@@ -1,4 +1,4 @@
-// The gateway behind HTTP: who may ask, which path does what, and how many requests are answered at once.
+// The gateway: checks which clients may ask, answers each path, and limits how many requests are answered at once.
 #pragma once
 
 #include <atomic>

@@ -30,7 +30,7 @@ using tessera::tool::text_of;
 namespace {
 
 constexpr int kNothingNear = 3;
-constexpr std::size_t kPassageTokens = 200, kAroundText = 40;  // tokens; kAroundText: the heading, and what the tokenizer adds
+constexpr std::size_t kPassageTokens = 200, kAroundText = 40;  // kAroundText: tokens of the heading, and special tokens
 
 // Ends the line that shows "^C".
 void end_line() noexcept { (void)!::write(STDERR_FILENO, "\n", 1); }

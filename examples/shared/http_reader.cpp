@@ -142,7 +142,7 @@ bool HttpReader::takes_header() {
   is_http_1_0_ = message.version() < 11;
   if (lengths > 0 && codings > 0) return fails(400, "Content-Length and Transfer-Encoding exclude each other.");
   if (codings > 0) {
-    // Where a body in another coding ends is not known, so the next bytes must not be read as a request.
+    // The end of a body in another coding cannot be found, so the next bytes must not be read as a request.
     if (codings > 1 || is_http_1_0_) return fails(400, "A request has one Transfer-Encoding header at most, and HTTP/1.0 has none.");
     if (lower(message[http::field::transfer_encoding]) != "chunked") return fails(501, "The only transfer coding that this server knows is chunked.");
   }

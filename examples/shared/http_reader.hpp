@@ -1,4 +1,4 @@
-// Parses the bytes of a connection into requests, one after the other, or says what is wrong with them. Uses no sockets.
+// Parses the bytes of a connection into requests, one after the other, and reports faulty requests. Uses no sockets.
 #pragma once
 
 #include <cstddef>

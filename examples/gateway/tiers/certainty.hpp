@@ -1,4 +1,4 @@
-// How certain a model was of its answer, by the log-probabilities that came with it.
+// Measures how certain a model was of its answer, by the log-probabilities in the answer.
 #pragma once
 
 #include <optional>

@@ -40,7 +40,7 @@ class Quality {
     double similarity = 0;    // similarity of the client's and the cached question; only if `source` is "cache"
     std::uint64_t entry = 0;  // SemanticCache::Hit::id; 0: not in the cache
   };
-  // Draws whether this answer is checked. If so, queues the check; while 64 checks wait, further ones are left out.
+  // Draws whether this answer is checked. If so, queues the check. While 64 checks wait, further answers are not checked.
   void consider(const Question& question, Given given);
 
  private:

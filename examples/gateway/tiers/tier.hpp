@@ -1,4 +1,4 @@
-// One or several servers of the same model. Requests go to them in turn; a server that cannot be reached is passed over.
+// One or several servers with the same model. Requests go to the servers in turn. A server that cannot be reached is passed over.
 #pragma once
 
 #include <atomic>

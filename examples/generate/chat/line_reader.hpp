@@ -22,7 +22,7 @@ class LineReader {
   virtual ~LineReader() = default;
   // Reads a line. Shows the prompt on standard error, and only on a terminal.
   [[nodiscard]] virtual Line read(const std::string& prompt) = 0;
-  [[nodiscard]] virtual bool is_terminal() const = 0;  // a user types, and sees the prompt
+  [[nodiscard]] virtual bool is_terminal() const = 0;  // true: a user types, and sees the prompt
 };
 
 [[nodiscard]] std::unique_ptr<LineReader> make_line_reader(Interrupts& interrupts);

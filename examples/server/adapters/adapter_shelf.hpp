@@ -36,7 +36,7 @@ class AdapterShelf {
   std::filesystem::path base_;
   std::shared_ptr<const tessera::ModelSource> embedded_;
   std::mutex mutex_;
-  std::list<Kept> kept_;  // the last used ones first
+  std::list<Kept> kept_;  // the most recently used adapter first
 };
 
 }  // namespace server

@@ -39,7 +39,7 @@ class LoadedModel {
   [[nodiscard]] tessera::Scheduler& scheduler() noexcept { return scheduler_; }
 
  private:
-  // In this order: each uses the ones before it.
+  // The order matters: each member uses the members before it.
   mutable AdapterShelf shelf_;
   ServedModel model_;
   tessera::Scheduler scheduler_;

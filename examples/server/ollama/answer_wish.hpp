@@ -24,7 +24,7 @@ struct AnswerWish {
 };
 
 // Reads model, options, format, think, truncate, keep_alive, stream, logprobs, and other servers' fields for the form of the answer
-// (read_guided()). A field of `options` may also be given in the body itself; if it is given twice, the one in `options` counts. Notes
+// (read_guided()). A field of `options` may also stand in the body itself; if both have the field, the one in `options` counts. Notes
 // fields that have less effect than the client demands.
 [[nodiscard]] AnswerWish read_answer_wish(Fields& fields, const Api& api, const Call& call);
 void set_thinking(ChatFields& chat, const Thinking& thinking);

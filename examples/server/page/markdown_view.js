@@ -6,8 +6,8 @@ import { linesOf, parseBlocks } from './markdown.js';
 import { parseInline } from './markdown_inline.js';
 import { drawMath } from './math.js';
 
-// How many last blocks are drawn anew. Appended text can join the last block (a list goes on after a blank line), or change the kind of the
-// last line.
+// The number of last blocks that are drawn anew. Appended text can join the last block (a list goes on after a blank line), or change the
+// kind of the last line.
 const UNSETTLED = 2;
 
 export class MarkdownView {

@@ -1,4 +1,4 @@
-// The system's rules about who may take a port.
+// Sets the system's rules for taking a port.
 #pragma once
 
 #include <cstdint>

@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
     const auto outputs = engine->forward(batch);
     if (!outputs) return report(outputs.error());
     for (auto [request, row] : running) {
-      if (!outputs->outcome(row)) return report(outputs->outcome(row).error());  // or: end this request alone
+      if (!outputs->outcome(row)) return report(outputs->outcome(row).error());  // or: end only this request
       const Token token = outputs->token(row);
       if (token < 0) continue;  // the prompt is not complete yet
       if (auto taken = take(*request, token, options); !taken) return report(taken.error());
