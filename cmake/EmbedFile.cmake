@@ -1,12 +1,12 @@
-# tessera_embed_file(target symbol path): the file's bytes inside the target, between
+# tessera_embed_file(target symbol path): puts the file's bytes, 64-byte aligned, into the target, between
 #   extern "C" const unsigned char <symbol>_begin[], <symbol>_end[];
-# By .incbin, so compile time does not grow with the file; 64-byte aligned; rebuilt when the file changes.
+# The assembler includes the file (.incbin), so compile time does not grow with its size. A change of the file rebuilds the target.
 enable_language(ASM)
 
 # Each format of object files has directives of its own for read-only data and for symbols that stay inside the program.
 if(APPLE)
   set(embed_section ".section __TEXT,__const")
-  set(embed_symbol "_")  # in front of C's names
+  set(embed_symbol "_")  # the prefix of C names in object files
   set(embed_hidden ".private_extern")
 elseif(WIN32)
   set(embed_section ".section .rdata, \"dr\"")

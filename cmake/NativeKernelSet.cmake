@@ -1,11 +1,11 @@
-# tessera_native_kernel_set(VARIABLE): the sets of kernels that the best one of this machine needs, as the compiler knows the
-# machine.
+# tessera_native_kernel_set(VARIABLE): sets VARIABLE to a list that ends with this machine's best set of kernels. In front of it are the
+# sets that the best set needs. The compiler says what the machine has (-march=native).
 function(tessera_native_kernel_set variable)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE macros RESULT_VARIABLE failed)
   if(failed OR CMAKE_CROSSCOMPILING)
     message(FATAL_ERROR "TESSERA_KERNEL_SETS=native: the compiler does not know this machine; name the sets or take all")
   endif()
-  # has(MACRO...): all of them are defined.
+  # has(RESULT MACRO...): sets RESULT to whether all macros are defined as 1.
   macro(has result)
     set(${result} TRUE)
     foreach(name ${ARGN})

@@ -1,5 +1,5 @@
-# The C ABI: include/tessera.h over capi/. tessera-c is a shared library that holds all of tessera and exports
-# tessera_* alone; tessera-c-static is the same functions for a program that links tessera statically.
+# The C ABI: include/tessera.h, implemented in capi/. tessera-c is a shared library that contains all of tessera and exports only
+# tessera_*. tessera-c-static has the same functions, for a program that links tessera statically.
 option(TESSERA_BUILD_C "Build the C library, libtessera-c" ${PROJECT_IS_TOP_LEVEL})
 if(NOT TESSERA_BUILD_C)
   return()
@@ -11,11 +11,11 @@ target_compile_features(tessera_c_objects PRIVATE cxx_std_20)
 target_include_directories(tessera_c_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/capi)
 tessera_library_flags(tessera_c_objects)
 target_compile_definitions(tessera_c_objects PRIVATE TESSERA_C_BUILD)
-# Half of a file's time are its headers. Nothing here computes: optimising it more would take as long again.
+# Units, because reading headers takes half of a file's compile time. -O1, because nothing here computes, and -O3 would double the time.
 set_target_properties(tessera_c_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 target_compile_options(tessera_c_objects PRIVATE $<$<CONFIG:Release>:-O1>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(tessera_c_objects PRIVATE -Wno-subobject-linkage)  # a unit includes the files, and so looks like a header
+  target_compile_options(tessera_c_objects PRIVATE -Wno-subobject-linkage)  # g++ takes the files of a unit for headers
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)  # as in TesseraFlags.cmake
     target_compile_options(tessera_c_objects PRIVATE -Wno-restrict -Wno-maybe-uninitialized)
   endif()
@@ -34,7 +34,7 @@ endforeach()
 target_compile_definitions(tessera-c-static INTERFACE TESSERA_C_STATIC)
 target_link_libraries(tessera-c-static PUBLIC tessera)
 
-# The C++ library goes into the shared one: as an archive, or, if it is a shared library itself, as its objects.
+# Puts the C++ library into tessera-c: the archive, or the object files if tessera is a shared library itself.
 get_target_property(type tessera TYPE)
 if(type STREQUAL "SHARED_LIBRARY")
   get_property(sets GLOBAL PROPERTY TESSERA_KERNEL_SETS)
@@ -46,7 +46,7 @@ if(type STREQUAL "SHARED_LIBRARY")
 else()
   target_link_libraries(tessera-c PRIVATE tessera)
 endif()
-# Exports tessera_* alone. On Windows the header's dllexport says so.
+# Exports only tessera_*. On Windows the header's dllexport does this.
 if(APPLE)
   target_link_options(tessera-c PRIVATE "LINKER:-exported_symbol,_tessera_*")
 elseif(NOT WIN32)
@@ -54,7 +54,7 @@ elseif(NOT WIN32)
   target_link_options(tessera-c PRIVATE LINKER:--version-script=${script} LINKER:--no-undefined)
   set_target_properties(tessera-c PROPERTIES LINK_DEPENDS ${script})
 endif()
-# The ABI's major version, as TESSERA_ABI_VERSION of the header has it.
+# Reads the ABI's major version, TESSERA_ABI_VERSION, from the header.
 file(STRINGS ${PROJECT_SOURCE_DIR}/include/tessera.h abi REGEX "^#define TESSERA_ABI_VERSION [0-9]+")
 string(REGEX REPLACE "^#define TESSERA_ABI_VERSION ([0-9]+).*" "\\1" abi "${abi}")
 set_target_properties(tessera-c PROPERTIES SOVERSION ${abi} VERSION ${abi}.${PROJECT_VERSION})

@@ -1,7 +1,7 @@
-# What goes with an installed program: completions for bash, zsh and fish, and a manual page. All of it is made by running the
-# program, and so not where programs of another machine are built.
-#   completions  part of `all`: the scripts that PROGRAM --completion SHELL prints
-#   man          manual pages made of --help by help2man; not part of `all`. cmake --install brings them if they are made
+# Makes completions for bash, zsh and fish, and a manual page, for each installed program. They are made by running the program, so a build
+# for another machine has none. Targets:
+#   completions  the scripts that PROGRAM --completion SHELL prints; part of `all`
+#   man          manual pages, which help2man makes from --help; not part of `all`. cmake --install installs the pages that exist
 get_property(programs GLOBAL PROPERTY TESSERA_PROGRAMS)
 if(NOT programs OR CMAKE_CROSSCOMPILING OR NOT UNIX)
   return()
@@ -9,7 +9,7 @@ endif()
 find_program(TESSERA_HELP2MAN help2man)
 mark_as_advanced(TESSERA_HELP2MAN)
 
-# Installs share/FOLDER/NAME, and makes it of the program's completion for the shell.
+# tessera_completion(PROGRAM SHELL FOLDER NAME): makes the program's completion script for the shell, and installs it as share/FOLDER/NAME.
 set(scripts "")
 function(tessera_completion program shell folder name)
   set(script ${PROJECT_BINARY_DIR}/completions/${folder}/${name})

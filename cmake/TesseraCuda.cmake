@@ -1,5 +1,5 @@
-# The CUDA backend: the .cpp of cuda/ in the library, the .cu of cuda/kernels as fat binaries inside it. Neither driver nor cuBLAS is
-# linked: both are looked for when a CUDA engine is made. Sets TESSERA_HAS_CUDA.
+# The CUDA backend: compiles the .cpp files of cuda/ into the library, and embeds the .cu files of cuda/kernels as fat binaries. Links
+# neither the driver nor cuBLAS: the library looks for both when an engine with CUDA is made. Sets TESSERA_HAS_CUDA.
 if(PROJECT_IS_TOP_LEVEL)
   set(default AUTO)
 else()
@@ -22,7 +22,7 @@ if(NOT TESSERA_CUDA STREQUAL "OFF" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|
 endif()
 message(STATUS "tessera: CUDA backend ${TESSERA_HAS_CUDA}")
 
-target_include_directories(tessera PRIVATE ${PROJECT_SOURCE_DIR})  # "cuda/...": what there is, or that there is none
+target_include_directories(tessera PRIVATE ${PROJECT_SOURCE_DIR})  # for cuda/, or for cuda/absent if there is no CUDA
 if(NOT TESSERA_HAS_CUDA)
   target_sources(tessera PRIVATE ${PROJECT_SOURCE_DIR}/cuda/absent/make_backend.cpp)
   return()
@@ -80,7 +80,7 @@ std::span<const Image> images() noexcept { return kImages; }
 }  // namespace tessera::cuda
 ]])
 target_sources(tessera PRIVATE ${PROJECT_BINARY_DIR}/cuda/images.cpp)
-# Tests link some of them by themselves, and so they are not joined to units there.
+# Tests link some of these files without the others, so a build with tests does not join the files to units.
 list(APPEND sources ${PROJECT_BINARY_DIR}/cuda/images.cpp)
 if(TESSERA_UNITS AND NOT TESSERA_BUILD_TESTS)
   set_source_files_properties(${sources} PROPERTIES UNITY_GROUP cuda)

@@ -1,5 +1,5 @@
-# Third-party libraries, all of them private. Their targets are global because a parent project that adds us as a
-# subdirectory links a static tessera, and so these, from its own directory.
+# Third-party libraries, which no public header needs. Their targets are global, because a parent project that adds tessera as a
+# subdirectory links a static tessera, and with it these libraries, from its own directory.
 option(TESSERA_PORTABLE_PROGRAMS "Programs that need nothing but the C library, for machines without these packages" OFF)
 option(TESSERA_BUNDLED_DEPENDENCIES "Link the archives of PCRE2 and utf8proc, and fmt within the Python module: for packages that bring everything along" OFF)
 if(TESSERA_PORTABLE_PROGRAMS)
@@ -9,7 +9,7 @@ set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 if(TESSERA_PORTABLE_PROGRAMS)
-  # Debian has no archive of fmt: its headers do, and --as-needed leaves the shared library out.
+  # Debian has no static archive of fmt. FMT_HEADER_ONLY takes all code from the headers, and --as-needed leaves the shared library out.
   add_compile_definitions(FMT_HEADER_ONLY)
   add_link_options(-static-libstdc++ -static-libgcc LINKER:--as-needed)
 endif()
@@ -30,5 +30,5 @@ endif()
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL OFF)
 
 set(TESSERA_DEPENDENCIES fmt::fmt tessera::pcre2 tessera::utf8proc Threads::Threads ${CMAKE_DL_LIBS})
-# The same, for tessera.pc.
+# The same libraries, by pkg-config's names, for tessera.pc.
 set(TESSERA_PKGCONFIG_REQUIRES "fmt libpcre2-8 libutf8proc")

@@ -8,7 +8,7 @@ set(DOXYGEN_STRIP_FROM_INC_PATH ${PROJECT_SOURCE_DIR}/include)
 set(DOXYGEN_USE_MDFILE_AS_MAINPAGE ${PROJECT_SOURCE_DIR}/docs/headers.md)
 set(DOXYGEN_FILTER_PATTERNS *.hpp=${PROJECT_SOURCE_DIR}/cmake/doxygen_filter.awk)
 set(DOXYGEN_EXTRACT_ALL YES)
-set(DOXYGEN_JAVADOC_AUTOBRIEF YES)  # the first sentence
+set(DOXYGEN_JAVADOC_AUTOBRIEF YES)  # a comment's first sentence is its summary
 set(DOXYGEN_MULTILINE_CPP_IS_BRIEF NO)
 set(DOXYGEN_EXCLUDE_SYMBOLS tessera::detail tessera::detail::* *::State)
 set(DOXYGEN_MACRO_EXPANSION YES)

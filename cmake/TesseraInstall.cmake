@@ -32,11 +32,11 @@ write_basic_package_version_file(tesseraConfigVersion.cmake COMPATIBILITY SameMi
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tesseraConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/tesseraConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/TesseraLibraries.cmake DESTINATION ${package_dir})
 
-# Relative to the .pc file itself, so that the installed tree can be moved (and --install --prefix is right).
+# The prefix is relative to the .pc file, so that the installed tree can be moved (and --install --prefix is right).
 file(RELATIVE_PATH TESSERA_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TESSERA_PC_PREFIX "${TESSERA_PC_PREFIX}")
 if(TESSERA_LIBRARY_TYPE STREQUAL "STATIC_LIBRARY")
-  # Plain `pkg-config --libs` must link too, and there is no shared library that knows what it needs.
+  # A static library does not name the libraries that it needs, so plain `pkg-config --libs` must list them.
   set(TESSERA_PC_REQUIRES "Requires: ${TESSERA_PKGCONFIG_REQUIRES}")
   set(TESSERA_PC_LIBS "-ltessera -pthread")
   if(CMAKE_DL_LIBS)

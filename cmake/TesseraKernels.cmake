@@ -1,12 +1,12 @@
 # The CPU kernels: src/cpu/kernels compiled once for each instruction set, in a namespace of that name, so that
-# no two objects share a symbol (tests/checks/kernel_symbols.sh). src/cpu/kernels/amx holds what only tiles can do.
+# no two objects share a symbol (tests/checks/kernel_symbols.sh). src/cpu/kernels/amx has the kernels that use AMX tiles.
 file(GLOB TESSERA_KERNEL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/kernels/*.cpp ${PROJECT_SOURCE_DIR}/src/cpu/kernels/products/*.cpp)
 file(GLOB TESSERA_AMX_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/kernels/amx/*.cpp)
 
-# After the configuration's own flags, so that a debug build of a host answers in seconds and not in minutes.
+# Kernels get this flag after the flags of the configuration, so that a debug build of a host answers in seconds, not in minutes.
 set(TESSERA_KERNEL_OPTIMISATION -O3 CACHE STRING "How kernels are optimised in every configuration but Release")
 
-# All: for whatever machine the programs go to. One for this machine alone compiles in a third of the time.
+# all: programs run as fast as they can on any machine. native: only the kernels for this machine, which compile in a third of the time.
 set(TESSERA_KERNEL_SETS all CACHE STRING "Instruction sets with kernels: all; or a list, in which native is this machine's best one")
 set(wanted_sets ${TESSERA_KERNEL_SETS})
 if("native" IN_LIST wanted_sets)
@@ -30,16 +30,16 @@ function(tessera_kernels set sources)
   add_library(${objects} OBJECT ${${sources}})
   if(CMAKE_UNITY_BUILD AND TESSERA_UNITS AND TESSERA_KERNEL_OPTIMISATION MATCHES "^-(O0|fsyntax-only)$")
     set_target_properties(${objects} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)
-  else()  # an optimised file takes longer than its headers
+  else()  # compiling an optimised kernel takes longer than reading its headers
     set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
   endif()
   target_compile_features(${objects} PRIVATE cxx_std_20)
   target_include_directories(${objects} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   tessera_library_flags(${objects})
-  # On a line of the cache, so that a loop's speed does not depend on what the linker puts in front of it (a tenth of a
-  # token's time on Zen 3).
-  # Plain functions over plain memory: nothing throws, and no table of the compiler's own to share. g++ 12 warns of its
-  # own intrinsics' undefined operands.
+  # -falign-functions: each function begins on a cache line, so that a loop's speed does not depend on the code that the linker puts in
+  # front of it (a tenth of a token's time on Zen 3).
+  # -fno-exceptions -fno-rtti: kernels throw nothing, and the compiler makes no tables for them that two sets would share.
+  # -Wno-...: g++ 12 warns of undefined operands in its own intrinsics.
   target_compile_options(${objects} PRIVATE "$<$<NOT:$<CONFIG:Release>>:${TESSERA_KERNEL_OPTIMISATION}>" -fno-exceptions -fno-rtti -fvisibility=hidden
     -falign-functions=64 "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>" ${ARGN})
   target_compile_definitions(${objects} PRIVATE TESSERA_ISA=${set} TESSERA_ISA_${set})
@@ -47,8 +47,8 @@ function(tessera_kernels set sources)
   set_property(GLOBAL APPEND PROPERTY TESSERA_KERNEL_SETS ${set})
 endfunction()
 
-# g++ for Windows aligns the stack to 16 bytes and believes in 32 and 64 (GCC bug 54412): the assembler makes aligned moves unaligned
-# ones. Nor has it tables of unwinding for registers 16 to 31 (65782), which functions that throw nothing do not need.
+# g++ for Windows aligns the stack to 16 bytes, but assumes 32 and 64 (GCC bug 54412). So the assembler turns aligned moves into unaligned
+# ones. g++ also cannot write unwind tables for registers 16 to 31 (GCC bug 65782). The kernels throw nothing, and need no such tables.
 set(windows_gcc "")
 if(MINGW AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(windows_gcc -Wa,-muse-unaligned-vector-move -fno-asynchronous-unwind-tables)
@@ -58,8 +58,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(avx2 -mavx2 -mfma -mf16c ${windows_gcc})
   set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512)
   set(avx512_vnni ${avx512} -mavx512vnni -mavx512bf16 -mavx512vbmi)
-  # Sanitizers look at the sources in three sets, at what is undefined in one. The rest would take them minutes to compile:
-  # many small vectors.
+  # Sanitizers check the kernels of three sets, and one of the three also for undefined behaviour. With a sanitizer the other sets would
+  # take minutes to compile, because they have many small vectors.
   set(unsanitized -fno-sanitize=all)
   set(addresses_only -fno-sanitize=undefined)
   set(addresses_and_values -fno-sanitize=pointer-overflow)
@@ -90,7 +90,8 @@ endif()
 list(JOIN built_sets ", " text)
 message(STATUS "tessera: kernels for ${text}")
 
-# What src/cpu/instruction_sets.cpp asks for: which sets there are, and nothing to add for the others.
+# Writes a source for src/cpu/instruction_sets.cpp: has_kernels() says which sets are in the library, and add_kernels() of each other set
+# does nothing.
 set(cases "")
 set(absent "")
 foreach(set ${known_sets})

@@ -1,9 +1,9 @@
-# tessera::pcre2 and tessera::utf8proc: the libraries that a static tessera is linked with, wherever they come from. Part of the
-# build, and of the package that is installed (tesseraConfig.cmake): first a package of CMake's (vcpkg, Conan, their own), then
-# pkg-config, then the header and the library where CMake looks.
+# tessera::pcre2 and tessera::utf8proc: the libraries that a static tessera is linked with. This file is part of the build and of the
+# installed package (tesseraConfig.cmake). It looks for each library in three ways: a CMake package (from vcpkg, Conan or the library
+# itself), then pkg-config, then the header and the library file where CMake looks.
 
-# tessera_library(TARGET PACKAGES names COMPONENTS words TARGETS names PKGCONFIG name HEADER name NAMES names STATIC_DEFINITION name): the target, or
-# TARGET_FOUND set to false.
+# tessera_library(TARGET PACKAGES names COMPONENTS words TARGETS names PKGCONFIG name HEADER name NAMES names STATIC_DEFINITION name): makes
+# the target tessera::TARGET. If the library cannot be found, sets TARGET_FOUND to FALSE.
 function(tessera_library target)
   cmake_parse_arguments(arg "" "PKGCONFIG;HEADER;STATIC_DEFINITION" "PACKAGES;COMPONENTS;TARGETS;NAMES" ${ARGN})
   if(TARGET tessera::${target})
@@ -18,8 +18,8 @@ function(tessera_library target)
   if(arg_COMPONENTS)
     set(components COMPONENTS ${arg_COMPONENTS})
   endif()
-  if(NOT TESSERA_BUNDLED_DEPENDENCIES)  # which need archives, and a package has what it has
-    foreach(PCRE2_USE_STATIC_LIBS OFF ON)  # PCRE2's own package asks, and keeps what it has found for the other answer too
+  if(NOT TESSERA_BUNDLED_DEPENDENCIES)  # bundling needs static archives, which a package may lack
+    foreach(PCRE2_USE_STATIC_LIBS OFF ON)  # PCRE2's own package reads this, and caches the library that it found
       unset(PCRE2_8BIT_LIBRARY CACHE)
       foreach(package ${arg_PACKAGES})
         if(linked STREQUAL "")
@@ -59,7 +59,7 @@ function(tessera_library target)
   target_link_libraries(tessera::${target} INTERFACE ${linked})
   if(found_here)
     target_include_directories(tessera::${target} SYSTEM INTERFACE ${TESSERA_${target}_INCLUDE_DIR})
-    # Windows: the header asks how the library is linked.
+    # On Windows the library's header needs a definition for static linking.
     if(WIN32 AND linked MATCHES "\\.(a|lib)$" AND NOT linked MATCHES "\\.dll\\.a$")
       target_compile_definitions(tessera::${target} INTERFACE ${arg_STATIC_DEFINITION})
     endif()

@@ -1,4 +1,4 @@
-# The command-line programs: examples/generate, tools, bench. They share what a program needs.
+# Libraries and functions that the command-line programs of examples, tools and bench share.
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Threads REQUIRED)
@@ -9,7 +9,7 @@ target_link_libraries(tessera_completion PRIVATE tessera_flags fmt::fmt CLI11::C
 target_compile_features(tessera_completion PRIVATE cxx_std_20)
 target_compile_options(tessera_completion PRIVATE "$<IF:$<CONFIG:Release>,-O1,-O0>")
 
-# Finds models by name: of all programs that take a model.
+# Finds models by name, for all programs that read a model.
 add_library(tessera_model_place STATIC ${PROJECT_SOURCE_DIR}/tools/shared/model_place.cpp)
 target_compile_features(tessera_model_place PRIVATE cxx_std_20)
 target_include_directories(tessera_model_place PRIVATE ${PROJECT_SOURCE_DIR}/tools/shared)
@@ -26,7 +26,7 @@ function(tessera_program_optimisation target)
   target_compile_options(${target} PRIVATE ${TESSERA_PROGRAM_OPTIMISATION})
 endfunction()
 
-# What programs need of the system: tools/shared/system/program.hpp.
+# Implements tools/shared/system/program.hpp for this system.
 set(sources "")
 foreach(folder ${TESSERA_SYSTEM_FOLDERS})
   file(GLOB of_system CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/shared/system/${folder}/*.cpp)
@@ -47,18 +47,19 @@ function(tessera_program_system name)
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# tessera_program(NAME SOURCES...): a program that is installed.
+# tessera_program(NAME SOURCES...): adds a program that is installed.
 function(tessera_program name)
   tessera_tool(${name} ${ARGN})
   set_property(GLOBAL APPEND PROPERTY TESSERA_PROGRAMS ${name})
 endfunction()
 
-# tessera_tool(NAME SOURCES...): a program that stays in the build tree.
+# tessera_tool(NAME SOURCES...): adds a program that stays in the build tree.
 function(tessera_tool name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE tessera_program)
   tessera_program_optimisation(${name})
-  # Options are read once, and CLI11 takes its time to be optimised. A file with options of its own is in no unit of several.
+  # Files that read options are hardly optimised: they run once, and optimising CLI11's templates takes long. CMake leaves these files out
+  # of units, because they have compile options of their own.
   if(NOT TESSERA_PROGRAM_OPTIMISATION)
     set(options ${ARGN})
     list(FILTER options INCLUDE REGEX "(main|options|_command)\\.cpp$")

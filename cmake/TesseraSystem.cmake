@@ -1,4 +1,4 @@
-# The system that the library is built for: its folders of src/os, and what its linker and loader call things.
+# Settings for the system that the library is built for: its folders in src/os, and the names that its loader uses.
 if(CMAKE_SYSTEM_NAME STREQUAL "Windows")
   set(TESSERA_SYSTEM_FOLDERS windows)
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Darwin")
@@ -9,14 +9,14 @@ else()
   message(FATAL_ERROR "tessera runs on Linux, macOS and Windows: src/os has no folder for ${CMAKE_SYSTEM_NAME}")
 endif()
 
-# The folder of a program or library, in an rpath.
+# The word that stands in an rpath for the folder of the program or library itself.
 if(APPLE)
   set(TESSERA_ORIGIN @loader_path)
 else()
   set(TESSERA_ORIGIN $ORIGIN)
 endif()
 
-# tessera_system_sources(VARIABLE): takes the sources of other systems out of the list.
+# tessera_system_sources(VARIABLE): removes the sources of other systems from the list.
 function(tessera_system_sources variable)
   set(sources ${${variable}})
   foreach(folder linux macos posix windows)

@@ -1,6 +1,7 @@
 #!/usr/bin/awk -f
-# Our headers as Doxygen wants them: `//` before a declaration becomes `///`, behind one `///<`, and so do the lines that
-# go on below it in the same column. What Doxygen would take for a command, a tag or a link is text.
+# Rewrites the comments of our headers for Doxygen: `//` before a declaration becomes `///`, `//` after a declaration becomes `///<`, also
+# in the lines below that continue the comment in the same column. Escapes characters that Doxygen would take for a command, a tag or a
+# link.
 function text(comment, parts, i, n, plain, result) {
   n = split(comment, parts, "`")
   for (i = 1; i <= n; ++i) {

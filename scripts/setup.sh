@@ -1,19 +1,19 @@
-# Sourced by the other scripts: install what is missing, configure a preset, build it. Everything that is said goes to
-# standard error; standard output belongs to the program that is run.
+# Functions that install missing packages, configure a preset and build it. The other scripts source this file. Messages go to standard
+# error, because standard output belongs to the program that a script runs.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# The release tree with all that there is, as scripts/test has it. Kernels for Hopper are translated by its driver: that nvcc
-# compiles them twice is gpu-check's.
+# Options of the release tree of scripts/test, which has everything. Hopper's driver translates the kernels that are compiled for 80. Only
+# gpu-check has nvcc compile them for Hopper too.
 # shellcheck disable=SC2034  # other scripts use it
 everything=(-DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_BENCH=ON -DTESSERA_KERNEL_SETS=all -DTESSERA_CUDA=AUTO
   -DTESSERA_CUDA_ARCHITECTURES=80 -DTESSERA_UNITS=12 -DTESSERA_PROGRAM_OPTIMISATION=-O1)
 
 say() { printf '%s\n' "$*" >&2; }
 
-# packages_missing SET...: the sets' packages that are not installed. Nothing where there is no dpkg: then CMake says
-# what it does not find.
+# packages_missing SET...: prints the packages of the sets that are not installed. Prints nothing on a system without dpkg, where CMake says
+# what is missing.
 packages_missing() {
   command -v dpkg-query >/dev/null || return 0
   local set wanted=()
@@ -29,7 +29,7 @@ apt() {
   if ((EUID != 0)); then
     command -v sudo >/dev/null || { say "not root, and there is no sudo"; return 1; }
     as_root=(sudo)
-    [[ -t 2 ]] || as_root+=(-n)  # nobody there to type a password
+    [[ -t 2 ]] || as_root+=(-n)  # there is no terminal to type a password
   fi
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 "$@"
 }
@@ -42,7 +42,7 @@ packages_install() {
   logged "Installing packages" "$root/build/packages.log" apt install -y --no-install-recommends "$@"
 }
 
-# packages_need SET...: installed at the end, or the script ends.
+# packages_need SET...: installs the missing packages of the sets. Ends the script if that fails.
 packages_need() {
   local missing
   mapfile -t missing < <(packages_missing "$@")
@@ -54,7 +54,7 @@ packages_need() {
   fi
 }
 
-# packages_want SET: tried once in a build tree.
+# packages_want SET: tries to install the missing packages of the set, once in a build tree. Goes on if that fails.
 packages_want() {
   local missing tried="$root/build/.tried-$1"
   [[ -e $tried ]] && return
@@ -65,14 +65,14 @@ packages_want() {
   touch "$tried"
 }
 
-# logged TITLE LOG COMMAND...: the output goes to the log; a progress line while it takes longer than a second; the end
-# of the log if it fails.
+# logged TITLE LOG COMMAND...: runs a command with its output in the log. Shows a line of progress if the command takes longer than a
+# second, and the end of the log if the command fails.
 logged() {
   local title=$1 log=$2 status=0 pid
   shift 2
   show_progress "$title" "$log" &
   pid=$!
-  # shellcheck disable=SC2064  # this process, now
+  # shellcheck disable=SC2064  # the trap is for this value of $pid
   trap "kill $pid 2>/dev/null || true" EXIT
   "$@" </dev/null >"$log" 2>&1 || status=$?
   kill "$pid" 2>/dev/null || true
@@ -89,8 +89,8 @@ logged() {
 show_progress() {
   local title=$1 log=$2 seconds=0 step
   trap 'exit 0' TERM
-  # In the background and waited for: a trap runs at once then, and not when the second is over. Without the lock (9),
-  # which what is left of the second would hold.
+  # sleep runs in the background, because a trap interrupts `wait` at once, but would wait for the end of a sleep in the foreground. 9>&-:
+  # the sleep that is left over must not keep the lock.
   while sleep 1 >/dev/null 2>&1 9>&- & wait $!; do
     ((++seconds))
     step=$(tail -n 1 "$log" 2>/dev/null | grep -o '^\[[0-9]*/[0-9]*\]' || true)
@@ -102,7 +102,7 @@ show_progress() {
   done
 }
 
-# One build at a time in this tree.
+# lock: waits until no other script builds in this tree. unlock: lets the next script build.
 lock() {
   mkdir -p "$root/build"
   exec 9>"$root/build/.lock"
@@ -110,7 +110,7 @@ lock() {
 }
 unlock() { exec 9>&-; }
 
-# configure PRESET [CMAKE OPTION...]: only where the tree, the presets or the options are new; ninja notices the rest.
+# configure PRESET [CMAKE OPTION...]: runs CMake if the tree, the presets or the options are new. ninja notices all other changes.
 configure() {
   local preset=$1 dir="$root/build/$1"
   shift
@@ -122,8 +122,8 @@ configure() {
   printf '%s\n' "$state" >"$dir/.configured"
 }
 
-# build_program TARGET ARGUMENTS...: for this machine alone, and so in minutes: kernels for its own instruction set, CUDA only
-# with a GPU or if the program's arguments ask for it. Many files at a time: what they include is read once for all of them.
+# build_program TARGET ARGUMENTS...: builds a program for this machine only, which takes minutes: with kernels for this machine's
+# instruction set, and with CUDA only if there is a GPU or the program's ARGUMENTS contain "cuda".
 build_program() {
   local target=$1 options=(-DTESSERA_BUILD_TESTS=OFF -DTESSERA_BUILD_BENCH=OFF -DTESSERA_KERNEL_SETS=native)
   shift
@@ -132,7 +132,7 @@ build_program() {
   else
     options+=(-DTESSERA_CUDA=OFF)
   fi
-  # A tree that scripts/test has made keeps what it has: everything.
+  # A tree that scripts/test has made keeps its options.
   if grep -qs '^TESSERA_BUILD_TESTS:BOOL=ON' "$root/build/release/CMakeCache.txt"; then
     options=("${everything[@]}")
   fi
@@ -140,7 +140,7 @@ build_program() {
   build release "$target" || exit 1
 }
 
-# build PRESET [NINJA ARGUMENT...]
+# build PRESET [NINJA ARGUMENT...]: builds a configured preset.
 build() {
   local preset=$1
   shift

@@ -17,7 +17,7 @@ namespace gateway {
 class Figures {
  public:
   void count_request(std::string_view api, unsigned status) { add("requests", fmt::format("api=\"{}\",status=\"{}\"", api, status)); }
-  // `how`: hit, miss, refresh (no-cache), shared (another request's answer), or bypass with a reason.
+  // Counts a lookup in the cache. `how`: hit, miss, refresh (no-cache), shared (another request's answer), or bypass with a reason.
   void count_lookup(std::string_view how, std::string_view reason = {}) { add("cache_lookups", fmt::format("result=\"{}\",reason=\"{}\"", how, reason)); }
   void count_route(std::string_view route, std::string_view why) { add("routes", fmt::format("route=\"{}\",why=\"{}\"", route, escaped(why))); }
   void count_answer(std::string_view tier, const Answer& answer) {
@@ -36,7 +36,7 @@ class Figures {
     const std::lock_guard lock(mutex_);
     logprobs_.add(mean);
   }
-  // `source`: cache or small.
+  // Counts an answer that Quality has compared with the large model's. `source`: cache or small, which gave the answer.
   void count_comparison(std::string_view source, double similarity, bool is_wrong) {
     add("comparisons", fmt::format("source=\"{}\",wrong=\"{}\"", source, is_wrong ? 1 : 0));
     const std::lock_guard lock(mutex_);
@@ -47,7 +47,7 @@ class Figures {
     seconds_.add(seconds);
   }
 
-  // Writes all figures as Prometheus reads them; `cache`: the semantic cache's, if there is one.
+  // Writes all figures in Prometheus' text format, with those of the semantic cache unless `cache` is nullptr.
   [[nodiscard]] std::string metrics(const SemanticCache* cache) const;
 
  private:

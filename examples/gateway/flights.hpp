@@ -18,11 +18,11 @@ class Flights {
   struct Flight {
     bool over = false;
     bool can_be_led_again = false;  // the leader ended without land()
-    std::optional<Answer> answer;   // nullopt: there is none to share
+    std::optional<Answer> answer;   // nullopt: there is no answer to share
   };
 
  public:
-  // The duty of a leader to call land(), which gives the answer to the waiting callers. Without an answer (nullopt) they all compute for
+  // A leader's duty to call land(), which hands the answer to the waiting callers. land(nullopt) makes all waiting callers compute for
   // themselves, at the same time. If a Lead is destroyed without land(), one of the waiting callers becomes the leader.
   class Lead {
    public:
@@ -45,9 +45,9 @@ class Flights {
     std::optional<Lead> lead;      // this caller computes
     std::optional<Answer> answer;  // another caller has computed
   };
-  // Returns at once with a lead if nobody computes `key`. Otherwise waits for the answer of the caller that computes it. If that caller has
-  // no answer to share, returns neither a lead nor an answer. `is_over` is called ten times a second; if it returns true, the wait ends
-  // with neither. `before_wait` is called before a wait begins: it frees memory that the caller does not need meanwhile.
+  // Returns a lead at once if no caller computes `key`. Otherwise waits for the leader's answer and returns it. Returns neither a lead nor
+  // an answer if the leader has no answer to share. The wait also ends, with neither, when `is_over` returns true; it is called ten times a
+  // second. `before_wait` is called before a wait begins, to free memory that the caller does not need while it waits.
   template <class IsOver, class BeforeWait>
   [[nodiscard]] Joined join(const std::string& key, IsOver is_over, BeforeWait before_wait) {
     std::unique_lock lock(mutex_);

@@ -19,7 +19,7 @@ using server::HttpResponse;
 
 namespace {
 
-// Returns what the client sent as its key.
+// Returns the client's key, as a value of the header Authorization.
 std::string authorization_of(const HttpRequest& request) {
   const std::string_view given = request.header("authorization");
   if (!given.empty()) return std::string(given);
@@ -37,7 +37,7 @@ bool has_directive(const HttpRequest& request, std::string_view directive) {
   return request.header("cache-control").find(directive) != std::string_view::npos;
 }
 
-// Adds an amount to a count until a question is over, however it ends.
+// Adds an amount to a count. The destructor subtracts the amount again, however the question ends.
 template <class T>
 class Counted {
  public:
@@ -143,13 +143,13 @@ void Gateway::list_models(const HttpRequest& request, const HttpReplyPtr& reply)
 }
 
 std::string Gateway::authorization_for_servers(const HttpRequest& request) const {
-  return options_.keys.empty() ? authorization_of(request) : std::string();  // the gateway's own keys are nobody else's
+  return options_.keys.empty() ? authorization_of(request) : std::string();  // the gateway's own keys are not sent on
 }
 
 std::string Gateway::tenant_of(const HttpRequest& request) const {
   std::string tenant;
   if (options_.keys.empty()) {
-    // A page in a browser must not ask a gateway that trusts whoever reaches it.
+    // Without keys the gateway answers everyone who reaches it. A web page must not use its visitor's access.
     if (!request.header("origin").empty()) throw ApiError(403, "Requests of web pages need a key: start the gateway with --api-key-file.");
     const std::string given = authorization_of(request);
     tenant = given.empty() ? "" : digest(given);

@@ -1,4 +1,4 @@
-// The gateway behind HTTP: who may ask, which path does what, and how many requests are answered at once.
+// The gateway: checks which clients may ask, answers each path, and limits how many requests are answered at once.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,8 @@ struct GatewayOptions {
   std::string tenant_header{};     // a header, in lower case, that a proxy in front sets; empty: none
   std::size_t at_once = 32;        // requests that are answered at once, a thread each
   std::size_t most_waiting = 256;  // further requests are refused (429)
-  std::uint64_t body_bytes = std::uint64_t{256} << 20;  // of the bodies of all requests that wait or are answered; further requests are refused (429)
+  // The most bytes of the bodies of all requests that wait or are being answered. Further requests are refused (429).
+  std::uint64_t body_bytes = std::uint64_t{256} << 20;
   bool logs_requests = true;
 };
 
@@ -40,17 +41,18 @@ class Gateway {
   void list_models(const server::HttpRequest& request, const server::HttpReplyPtr& reply);
   // Returns the tenant of a request. Throws server::ApiError (401).
   [[nodiscard]] std::string tenant_of(const server::HttpRequest& request) const;
-  // Returns the client's key, for servers without a key of their own. Returns an empty text if the gateway
-  // has keys, because these are not sent on.
+  // Returns the client's key, which the gateway sends to servers without a key of their own. Returns an empty text if the gateway has keys,
+  // because the gateway's keys are not sent on.
   [[nodiscard]] std::string authorization_for_servers(const server::HttpRequest& request) const;
-  // `bytes`: of the request's body.
+  // Queues a task that answers a request. `bytes`: the size of the request's body. Throws server::ApiError: 429, too many requests
+  // wait; 503, the gateway ends.
   void post(server::HttpReplyPtr reply, std::uint64_t bytes, std::function<void()> task);
 
   const GatewayOptions options_;
   Parts& parts_;
   std::stop_source all_;
   std::atomic<std::size_t> open_{0};  // questions that wait or are being answered
-  std::atomic<std::uint64_t> open_bytes_{0};  // of their bodies
+  std::atomic<std::uint64_t> open_bytes_{0};  // bytes of the bodies of these questions
   std::atomic<bool> draining_{false};
   server::Workers workers_;           // destroyed first: its tasks use the members above
 };

@@ -41,7 +41,7 @@ images, or whose text --never matches; and answers with tool calls, with reasoni
 docs/howto/gateway.md says more. SIGTERM or Ctrl-C ends the gateway when the running answers are done; a second one
 ends it at once.)";
 
-// A share in percent, kept as 0 to 1.
+// Adds an option in percent. `target` gets the share, from 0 to 1.
 CLI::Option* add_percent(CLI::App& app, const std::string& name, double& target, const std::string& description) {
   return app
       .add_option_function<std::string>(

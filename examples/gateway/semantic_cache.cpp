@@ -9,10 +9,10 @@ namespace gateway {
 
 namespace {
 
-constexpr std::uint64_t kEntryBytes = 600;   // an entry's own, and its places in the list and the maps
+constexpr std::uint64_t kEntryBytes = 600;   // bytes of an entry itself, and of its places in the list and the maps
 constexpr std::size_t kExpiredAtOnce = 64;   // entries that one call removes because their time is over
 
-// Several sums at once, as one would wait for each addition before the next.
+// Returns the dot product. It adds up 16 sums side by side, because in a single sum each addition would wait for the one before.
 double similarity_of(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size()) return 0;
   constexpr std::size_t kSums = 16;
@@ -100,7 +100,7 @@ void SemanticCache::forget(std::uint64_t id) {
   ++figures_.forgotten;
 }
 
-// Removes an entry from all places that it has.
+// Removes an entry from the list and from all maps.
 void SemanticCache::remove(Entries::iterator entry) {
   if (const auto group = groups_.find(entry->key); group != groups_.end()) {
     auto& [entries, by_question] = group->second;

@@ -3,8 +3,8 @@
 // An answer is found only under its own key: the tenant, and a digest of all that the answer depends on besides the question's text (the
 // model, earlier messages, sampling fields). So no tenant ever gets another tenant's answer, however alike the questions are.
 //
-// Cost: find() compares the vector with each one under the key. All else takes a time that hardly grows with the entries: answers whose time is
-// over are removed a few at each call, the oldest first.
+// Cost: find() compares the vector with each vector under the key. The time of all other work hardly grows with the number of answers: each
+// call removes only a few of the answers whose time is over, the oldest first.
 //
 // Every function may be called from several threads.
 #pragma once
@@ -31,10 +31,10 @@ namespace gateway {
 struct CacheOptions {
   double threshold = 0.95;                         // the least similarity (dot product of vectors of length 1) of a hit
   std::chrono::seconds time_to_live{3600};
-  std::uint64_t bytes = std::uint64_t{256} << 20;  // of texts and vectors; beyond, the least recently used answers are removed
+  std::uint64_t bytes = std::uint64_t{256} << 20;  // the most bytes of texts and vectors; then the least recently used answers are removed
 };
 
-// The part of a question that must be equal.
+// The part of a question that must be equal if an answer is reused.
 struct CacheKey {
   std::string tenant;
   std::array<unsigned char, 32> context{};  // SHA-256
@@ -79,13 +79,13 @@ class SemanticCache {
     Answer answer;
     std::uint64_t id = 0, bytes = 0;
     Clock::time_point until;
-    std::size_t place = 0;      // in its group's entries
+    std::size_t place = 0;      // index in the entries of its group
   };
   using Entries = std::list<Entry>;  // the most recently used one first
   // The entries of one key.
   struct Group {
     std::vector<Entries::iterator> entries;                               // in no order
-    std::unordered_map<std::string_view, Entries::iterator> by_question;  // the names are the entries' own texts
+    std::unordered_map<std::string_view, Entries::iterator> by_question;  // the keys are the texts of the entries
   };
 
   void remove(Entries::iterator entry);
@@ -96,7 +96,7 @@ class SemanticCache {
   mutable std::mutex mutex_;  // guards the members below
   Entries entries_;
   std::map<CacheKey, Group> groups_;                    // every entry is in its key's group
-  std::map<std::uint64_t, Entries::iterator> by_id_;    // every entry. All live equally long, so the first one expires first
+  std::map<std::uint64_t, Entries::iterator> by_id_;    // every entry. All have the same time to live, so the lowest id expires first
   std::uint64_t last_id_ = 0;
   Figures figures_;
 };

@@ -42,7 +42,7 @@ LoraOption parse_lora(const std::string& text) {
   const std::string path = text.substr(0, colon), tail = text.substr(colon + 1);
   const auto scale = scale_in(tail);
   if (!scale) {
-    // "x.gguf:half" is a wrong scale if there is a file x.gguf, and none of the whole name.
+    // "x.gguf:half" is a wrong scale if there is a file x.gguf, but no file with the whole name.
     if (!exists(text) && exists(path)) throw UsageError(fmt::format("--lora: \"{}\" is not a number; give FILE:SCALE, such as {}:0.5", tail, path));
     return {.path = text};
   }

@@ -17,19 +17,19 @@ struct LoraOption {
   float scale = 1.0f;
 };
 
-// Parses FILE or FILE:SCALE. The scale is what follows the last colon, if that is a number. Throws UsageError.
+// Parses FILE or FILE:SCALE. The text after the last colon is the scale if it is a number. Throws UsageError.
 [[nodiscard]] LoraOption parse_lora(const std::string& text);
 
-// Loads the adapters of --lora. Errors are thrown, and name the file.
+// Loads the adapters of --lora. Throws Failure or UsageError, which name the file.
 [[nodiscard]] std::vector<tessera::AdapterUse> load_adapters(const Options& options, const tessera::Engine& engine, const std::stop_token& stop);
 
-// Returns a name for lists: that of the adapter's file, else "adapter".
+// Returns a name for lists: the name in the adapter's file, or "adapter" if there is none.
 [[nodiscard]] std::string adapter_name(const tessera::Adapter& adapter);
 // Returns "rank 8, 42 matrices, 3.1 MB".
 [[nodiscard]] std::string adapter_words(const tessera::Adapter& adapter);
 
-// Returns whether both lists have the same adapters with the same scales, whatever their positions. A scale of 0 is no use.
+// Returns whether both lists have the same adapters with the same scales, in any order. An adapter with scale 0 counts as absent.
 [[nodiscard]] bool same_adapters(std::span<const tessera::AdapterUse> one, std::span<const tessera::AdapterUse> other);
 
-// Says on standard error which adapters of the session wait for their invocation, which the prompt did not have.
+// Prints on standard error which adapters of the session are not active yet, because the prompt did not contain their invocation.
 void tell_of_waiting(const tessera::Session& session);

@@ -21,7 +21,7 @@ std::string read_option(const char* option, const std::string& path) {
   return text;
 }
 
-// Returns the text of a schema, which is a file or the option's value itself.
+// Returns the text of a schema. `text` is the name of a file, or the schema itself.
 std::string schema_text(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') return text;
@@ -48,7 +48,7 @@ Grammar checked(const char* option, tessera::Result<Grammar> grammar) {
 bool is_constrained(const Options& o) noexcept { return o.json_schema || o.regex || o.grammar_file || o.choice; }
 
 std::optional<Grammar> read_constraint(const Options& o) {
-  // Limits white space and digits, because a model that may write them for ever sometimes does.
+  // Limits white space and digits, because some models would go on writing them for ever.
   if (o.json_schema) {
     return checked("--json-schema", Grammar::json_schema(schema_text(*o.json_schema),
                                                          {.space = tessera::JsonSpace::blank, .numbers = tessera::JsonNumbers::plain}));

@@ -19,7 +19,7 @@ struct DraftingOptions {
   std::uint32_t layers = 0;           // early_exit: layers that draft
   std::optional<std::string> model;   // file of the draft model
   std::optional<std::string> heads;   // file or folder of draft heads
-  std::string kind = "heads";         // heads: the word under which they were asked for: heads, eagle or medusa
+  std::string kind = "heads";         // heads: the word after --draft that asked for them: heads, eagle or medusa
   bool uses_default_heads = false;    // the EAGLE head of the default model, which is in the binary
   std::optional<std::uint32_t> most;  // the most drafts of a step
   std::uint32_t branches = 1;

@@ -34,7 +34,8 @@ namespace {
 
 constexpr int kInterrupted = 130;
 
-// A saved session goes on with its adapters as they are, invoked or not, if --lora gives the same ones; else with those of --lora.
+// Opens the session: a new one, or the one of --load-session. A saved session keeps its adapters, invoked or not, if --lora names the same
+// adapters. Otherwise the adapters of --lora replace them.
 Session open_session(const Options& options, const Engine& engine, const std::vector<tessera::AdapterUse>& adapters) {
   tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};
   if (!options.load_session) {
@@ -47,7 +48,7 @@ Session open_session(const Options& options, const Engine& engine, const std::ve
   return session;
 }
 
-// Checks the path of an output file now, instead of after everything has been computed.
+// Checks the path of an output file before anything is computed, so that an error shows at once.
 void check_output(const Options& options, const char* option, const std::filesystem::path& path) {
   if (options.model && tessera::tool::is_part_of(path, model_path(options))) {
     throw UsageError(fmt::format("{} would overwrite the model: choose another name", option));
@@ -117,7 +118,7 @@ void tell_of_chat(const Options& options, const Engine& engine) {
   complain("this model has a chat template: --chat -p TEXT asks it a question, -p TEXT alone is gone on from as it stands");
 }
 
-// Logits are written as they lie in memory.
+// Logits are written to the file as they are in memory, so the machine must be little-endian.
 static_assert(std::endian::native == std::endian::little);
 
 class LogitsFile {

@@ -115,7 +115,7 @@ int detokenize(const Options& options) {
     print(text_json(text));
     return 0;
   }
-  // Prints the text alone, so that a decoded file is the same as before. On a terminal a line end is added.
+  // Prints nothing but the text, so that a file that was tokenized comes out the same. Adds a line end only on a terminal.
   const bool add_line_end = tessera::tool::is_terminal(tessera::tool::Standard::output) && !text.ends_with('\n');
   print(add_line_end ? text + "\n" : text);
   return 0;

@@ -1,12 +1,12 @@
-// Ctrl-C as a stop_token.
+// Turns Ctrl-C into a stop_token.
 #pragma once
 
 #include <stop_token>
 #include <thread>
 
-// While an Interrupt exists, the first Ctrl-C requests a stop, and a second one ends the program. Windows: a thread of the system calls
-// the object. POSIX: a signal handler must not call request_stop(), so there is none: SIGINT is blocked, and a thread waits for it. Make
-// the object before other threads, so that they block the signal too (a thread inherits the signal mask).
+// While an Interrupt exists, the first Ctrl-C requests a stop, and a second Ctrl-C ends the program. Windows: a thread of the system calls
+// the object. POSIX: SIGINT is blocked and a thread waits for it, because a signal handler must not call request_stop(). Make the object
+// before other threads, so that they block SIGINT too (a thread inherits the signal mask).
 class Interrupt {
  public:
   Interrupt();

@@ -7,7 +7,7 @@
 //   generation a run from prompt to text: uses the library as most programs will
 //   several    many texts after one prompt: samples and beams
 //   chat*      a conversation, a line a turn
-//   inspection the modes that answer a question instead
+//   inspection the modes that need no weights, and the list of kernels
 //   *_output   the output
 #include <exception>
 

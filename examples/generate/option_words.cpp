@@ -5,7 +5,7 @@
 namespace {
 
 struct Advice {
-  std::string_view of_the_library;  // from here on to the error's end
+  std::string_view of_the_library;  // the beginning of the advice, which goes to the end of the error
   std::string_view of_options;
 };
 
@@ -17,7 +17,7 @@ constexpr Advice kAdvice[] = {
     {"; truncate it, or make the session with a larger context", "; give a larger --ctx, a smaller -n, or --keep to go on without the middle"},
 };
 
-// Words within an error's last sentence.
+// Words to replace within an error, whose other words stay.
 constexpr Advice kWords[] = {{"give a context of ", "give a --ctx of "}};
 
 }  // namespace

@@ -21,7 +21,7 @@
 
 namespace {
 
-// Parses a number by from_chars: the whole text, decimal, in any locale.
+// Parses a decimal number, which must be the whole text. std::from_chars reads it in the same way in every locale.
 template <class T>
 bool parse_number(std::string_view text, T& number) {
   const char* end = text.data() + text.size();
@@ -43,7 +43,7 @@ T number_or_throw(const std::string& name, const std::string& text) {
   }
 }
 
-// Returns the last name of "-n,--max-tokens", which messages show.
+// Returns the last of an option's names ("-n,--max-tokens"), which messages show.
 std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
 // Adds an option with a number. T: a number or an optional number.

@@ -23,7 +23,7 @@ tessera::Sampler make_sampler(const Options& options, std::uint64_t seed, std::o
     chain.greedy();
   } else {
     chain.temperature(options.temperature).top_k(options.top_k).top_p(options.top_p);
-    if (options.min_p != 0.0f) chain.min_p(options.min_p);  // left out at 0, because with it no GPU can draw
+    if (options.min_p != 0.0f) chain.min_p(options.min_p);  // left out at 0, because a GPU cannot draw with this stage
   }
   tessera::Sampler sampler = chain.build();
   if (const auto status = sampler.status(); !status) throw UsageError(status.error().text());

@@ -17,5 +17,5 @@
                                             std::optional<tessera::Matcher> matcher = {},
                                             std::optional<tessera::ReasoningBudget> budget = {});
 
-// Returns a random seed, short enough to be typed again.
+// Returns a random seed, short enough for a user to type it again.
 [[nodiscard]] std::uint64_t fresh_seed();

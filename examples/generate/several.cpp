@@ -1,4 +1,4 @@
-// Prints several texts on standard output: texts with a line before each, ids in a line for each text, JSON as one object with all.
+// Prints several texts on standard output: each text after a line of its own; or ids, one line for each text; or one JSON object with all.
 #include "several.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Text {
   std::optional<double> score;         // beams: the score
 };
 
-// The figures printed at the end, beside the texts.
+// The figures that are printed after the texts.
 struct Summary {
   std::string_view name;               // "sample", "beam"
   std::size_t count = 0;               // number of samples or beams; a search shows only the best beams
@@ -113,7 +113,7 @@ void print_all(const Options& options, const PromptRead& prompt, std::span<const
   if (summary.error) throw Failure(*summary.error);
 }
 
-// Returns the most tokens of a text.
+// Returns the most tokens that a text can have.
 std::size_t most_tokens(const PromptRead& prompt, const tessera::GenerateOptions& generate) {
   return generate.max_tokens != 0 ? generate.max_tokens : prompt.session.context() - std::min<std::size_t>(prompt.session.context(), prompt.tokens.size());
 }

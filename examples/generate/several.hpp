@@ -23,7 +23,7 @@ struct SeveralOptions {
 // Checks the options against each other. Throws UsageError.
 void check_several(const Options& options);
 
-// The prompt's text and tokens, and the session that has read them.
+// The prompt's text and tokens, and the session that has read the tokens.
 struct PromptRead {
   const tessera::Session& session;
   const std::string& text;

@@ -8,8 +8,9 @@ namespace example {
 
 namespace {
 
-constexpr int kTag = 7345;  // of this transport's messages
-constexpr std::size_t kMessageBytes = std::size_t{1} << 20, kMostSent = 16;  // of one message; messages to one rank that are not sent yet
+constexpr int kTag = 7345;  // the tag of this transport's messages
+// The most bytes of a message, and the most messages to a rank that are not sent yet.
+constexpr std::size_t kMessageBytes = std::size_t{1} << 20, kMostSent = 16;
 
 tessera::Error ended() { return {tessera::ErrorCode::io, "the process has ended"}; }
 tessera::Error no_memory() { return {tessera::ErrorCode::out_of_memory, "no memory for a message"}; }
@@ -28,7 +29,7 @@ MpiTransport::~MpiTransport() {
   for (std::uint32_t i = 0; i < peers_.size(); ++i) {
     if (i != rank_) close(i);
   }
-  // A large message goes only when the other process receives it. All processes receive here until the others have closed too.
+  // MPI sends a large message only when the other process receives it. So each process receives here until all others have closed too.
   for (bool is_done = false; !is_done; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
     is_done = true;
     for (std::uint32_t i = 0; i < peers_.size(); ++i) {
@@ -44,7 +45,7 @@ MpiTransport::~MpiTransport() {
 }
 
 void MpiTransport::post(std::uint32_t to, std::span<const std::byte> bytes) {
-  Sent& sent = peers_[to].sent.emplace_back();  // a deque: earlier messages stay where they are
+  Sent& sent = peers_[to].sent.emplace_back();  // `sent` is a deque, so earlier messages keep their address
   sent.bytes.assign(bytes.begin(), bytes.end());
   MPI_Isend(sent.bytes.data(), static_cast<int>(sent.bytes.size()), MPI_BYTE, static_cast<int>(to), kTag, MPI_COMM_WORLD, &sent.request);
 }
@@ -97,7 +98,7 @@ tessera::Result<std::size_t> MpiTransport::receive(std::uint32_t from, std::span
 }
 
 void MpiTransport::wait(std::chrono::milliseconds timeout) noexcept {
-  // MPI has no waiting with a time limit: look often at first, because most answers come within microseconds.
+  // MPI cannot wait with a time limit, so this function looks repeatedly: often at first, as most answers come within microseconds.
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (int looks = 0; std::chrono::steady_clock::now() < end; ++looks) {
     int here = 0;
@@ -118,7 +119,7 @@ void MpiTransport::close(std::uint32_t to) noexcept {
   if (peer.is_closed) return;
   peer.is_closed = true;
   try {
-    post(to, {});  // an empty message is the last one
+    post(to, {});  // an empty message is a rank's last message
   } catch (const std::exception&) {
     MPI_Abort(MPI_COMM_WORLD, 1);  // the other process would wait for ever
   }

@@ -1,4 +1,4 @@
-// The bytes of tessera's ranks over MPI: process i of MPI_COMM_WORLD is rank i.
+// Carries the bytes between tessera's ranks over MPI: process i of MPI_COMM_WORLD is rank i.
 #pragma once
 
 #include <deque>
@@ -10,11 +10,11 @@
 
 namespace example {
 
-// Preconditions: MPI_Init_thread() was called with at least MPI_THREAD_SERIALIZED, and the object goes before MPI_Finalize().
+// Preconditions: MPI_Init_thread() was called with at least MPI_THREAD_SERIALIZED, and the object is destroyed before MPI_Finalize().
 class MpiTransport final : public tessera::RankTransport {
  public:
   MpiTransport();
-  ~MpiTransport() override;  // closes the connections, and waits until the others have done so too
+  ~MpiTransport() override;  // closes the connections, and waits until the other ranks have closed theirs
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
   [[nodiscard]] std::uint32_t ranks() const noexcept override { return static_cast<std::uint32_t>(peers_.size()); }
@@ -32,9 +32,9 @@ class MpiTransport final : public tessera::RankTransport {
   struct Peer {
     std::deque<Sent> sent;
     std::vector<std::byte> arrived;  // the message that is being read
-    std::size_t read = 0;            // bytes of `arrived`
+    std::size_t read = 0;            // bytes of `arrived` that were read
     bool has_ended = false;          // the other rank has sent its last message, an empty one
-    bool is_closed = false;          // and so has this one
+    bool is_closed = false;          // this rank has sent its last message
   };
 
   void post(std::uint32_t to, std::span<const std::byte> bytes);

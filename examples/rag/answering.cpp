@@ -13,9 +13,9 @@ using namespace tessera;
 
 namespace {
 
-constexpr std::size_t kAllowedRepeat = 6;  // tokens, of the answer
+constexpr std::size_t kAllowedRepeat = 6;  // tokens of the answer that may repeat without a penalty
 
-// Returns the text of a passage in a prompt. Its number is its place in the prompt, which a saved chain fixes too.
+// Returns the text of a passage in a prompt. The passage's number is its place in the prompt, which is the same in a saved chain.
 std::string source_text(std::size_t number, std::string_view passage) { return fmt::format("[{}] {}\n\n", number, passage); }
 
 }  // namespace
@@ -89,7 +89,7 @@ AnswerReport Answerer::answer(std::string_view question, std::span<const Found> 
   return report;
 }
 
-// Saves the prompt up to the end of its passages: the tokens that it shares with the prompt of another question.
+// Saves the prompt up to the end of its passages: the tokens that prompts with the same passages and other questions share.
 void Answerer::save(std::span<const std::string> passages, const std::vector<Token>& prompt) {
   const std::vector<Token> other = value(conversation(passages, "?").prompt()), another = value(conversation(passages, "Why?").prompt());
   const auto shared = [&prompt](const std::vector<Token>& tokens) {

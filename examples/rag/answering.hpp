@@ -1,4 +1,4 @@
-// Answers a question from passages: makes the prompt, and has the model read and answer it.
+// Answers a question from passages: makes the prompt, which the model reads and answers.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct AnswerReport {
   std::size_t prompt_tokens = 0, reused_tokens = 0, tokens = 0;
   double seconds_to_first = 0.0, seconds = 0.0;
   tessera::FinishReason finish = tessera::FinishReason::none;
-  std::string warning = {};  // a sentence, if something failed without which there is an answer nevertheless
+  std::string warning = {};  // a sentence, if a step failed that the answer does not need; else empty
 };
 
 class Answerer {
@@ -56,8 +56,8 @@ class Answerer {
   AnsweringOptions options_;
 };
 
-// Returns a text of all that the keys and values of passages depend on, besides the passages: the instructions in front of them, the model and
-// its KV type. It is the `beginning` of SavedPrefixes.
+// Returns a text with everything, besides the passages, on which the keys and values of passages depend: the instructions in front of them,
+// the model and its KV type. The text is the `beginning` of SavedPrefixes.
 [[nodiscard]] std::string beginning(const tessera::Engine& engine, std::string_view model, const AnsweringOptions& options);
 
 }  // namespace rag

@@ -30,7 +30,7 @@ using tessera::tool::text_of;
 namespace {
 
 constexpr int kNothingNear = 3;
-constexpr std::size_t kPassageTokens = 200, kAroundText = 40;  // tokens; kAroundText: the heading, and what the tokenizer adds
+constexpr std::size_t kPassageTokens = 200, kAroundText = 40;  // kAroundText: tokens of the heading, and special tokens
 
 // Ends the line that shows "^C".
 void end_line() noexcept { (void)!::write(STDERR_FILENO, "\n", 1); }
@@ -53,14 +53,14 @@ Engine load(const std::string& model, const Options& options, std::uint32_t cont
   return value(Engine::load(value(tessera::tool::model_place(model)), loading));
 }
 
-// Returns the name of a model that is right in every folder.
+// Returns a model's name that is valid in every working directory: an absolute path if the model is a file or folder.
 std::string lasting_name(const std::string& model) {
   std::error_code error;
   const fs::path absolute = fs::canonical(path_of(model), error);
   return error ? model : text_of(absolute);
 }
 
-// Removes an index and everything beside it. Refuses a file that is none; one that is damaged, or of another version, is removed.
+// Removes an index, also a damaged one or one of another version, and the files beside it. Throws Failure if the file is no index.
 void remove_index(const fs::path& index) {
   std::error_code error;
   if (fs::exists(index, error) && !Store::is_index(index)) {
@@ -76,7 +76,8 @@ void remove_index(const fs::path& index) {
   fs::remove(saved, error);  // only if it is empty
 }
 
-// Returns the dimensions to ask a model for, so that its vectors can be compared with the index's; 0, all, if the model has fewer.
+// Returns the dimensions to ask a model for, so that its vectors can be compared with the vectors of the index. Returns 0 (all dimensions)
+// if the model has fewer.
 std::uint32_t dimensions_for(const IndexSettings& index, const Engine& model) {
   return index.dimensions <= model.spec().embedding_width() ? index.dimensions : 0;
 }
@@ -108,7 +109,7 @@ int index_folder(const Options& options) {
   const bool is_new = options.rebuild || !fs::exists(options.index, ignored);
   if (is_new && (folder.empty() || options.embedder.empty())) throw UsageError("a new index needs a folder and an embedder: index FOLDER --embedder MODEL");
 
-  // The embedder is loaded before the index is made, so that a wrong name leaves no file behind.
+  // Loads the embedder before the index is made, so that a wrong name leaves no file behind.
   std::optional<IndexSettings> known;
   if (!is_new) known = Store(options.index, OpenMode::read_write).settings();
   const std::string model = !options.embedder.empty() ? options.embedder : known ? known->embedder : std::string();

@@ -11,7 +11,8 @@ namespace rag {
 
 namespace {
 constexpr std::string_view kProbe = "A small tile of a mosaic shows a fish.";
-constexpr float kSameModel = 0.99f;  // of a model in Q8_0 and in F32: 0.9995 and more; of two models: about 0
+// The least likeness of the probe's vectors by one model. A model in Q8_0 and in F32: 0.9995 or more; two models: about 0.
+constexpr float kSameModel = 0.99f;
 }  // namespace
 
 Embedder::Embedder(tessera::Engine engine, std::uint32_t dimensions) : engine_(std::move(engine)), kept_(dimensions) {
@@ -57,7 +58,7 @@ std::vector<float> Embedder::query(std::string_view text, const std::stop_token&
 }
 
 float dot(std::span<const float> a, std::span<const float> b) noexcept {
-  // Eight sums, which the compiler keeps in a vector register.
+  // Eight sums side by side, which the compiler keeps in a vector register.
   std::array<float, 8> sums{};
   const std::size_t size = std::min(a.size(), b.size());
   std::size_t i = 0;

@@ -22,11 +22,11 @@ class Embedder {
 
   [[nodiscard]] std::uint32_t dimensions() const noexcept { return static_cast<std::uint32_t>(probe_.size()); }
   [[nodiscard]] const std::vector<float>& probe() const noexcept { return probe_; }  // the vector of a fixed text
-  // Returns whether the index's vectors can be compared with this model's: the vectors of the fixed text are the same, or
-  // differ no more than those of two weight formats of one model do.
+  // Returns whether this model made the vectors of the index, so that they can be compared with its vectors: both models' vectors of the
+  // fixed text are the same, or differ no more than the vectors of one model in two weight formats.
   [[nodiscard]] bool made(const IndexSettings& settings) const;
 
-  // Returns the number of tokens that the model has for a text.
+  // Returns the number of tokens of a text.
   [[nodiscard]] std::size_t count(std::string_view text) const;
   // Returns the most tokens of a text that the model reads, special tokens around the text included.
   [[nodiscard]] std::size_t most_tokens() const;

@@ -15,7 +15,7 @@ namespace rag {
 
 namespace {
 
-// A file that changed so short a time ago may change again without a new time: file systems count time in steps.
+// A file that changed less than this time ago may change again and keep its time, because file systems count time in steps.
 constexpr std::int64_t kSettled = 2'000'000'000;  // nanoseconds
 
 std::string hash_of(std::string_view text) {
@@ -62,7 +62,7 @@ IndexReport bring_up_to_date(Store& store, const IndexSettings& settings, const 
     std::string text, reason;
     if (!read_text(folder / tessera::tool::path_of(file.path), options.limits, text, reason)) {
       report.skipped.push_back({file.path, reason});
-      continue;  // an earlier version of the file leaves the index below
+      continue;  // below, an earlier version of the file is removed from the index
     }
     const std::string hash = hash_of(text);
     if (is_known && before->second.hash == hash) {

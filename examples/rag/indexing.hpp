@@ -1,4 +1,4 @@
-// Brings an index in step with its folder.
+// Updates an index to the present files of its folder.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct IndexingOptions {
   std::function<void(std::size_t done, std::size_t total)> progress = {};  // files
 };
 
-// Returns a sentence about the first difference between an index and the folder and embedder that are to be used with it; empty: none. An empty
-// `folder` is not compared.
+// Returns a sentence about the first difference: the index was made from another folder, or with another embedder. Empty: there is no
+// difference. An empty `folder` is not compared.
 [[nodiscard]] std::string difference(const IndexSettings& index, const std::string& folder, const Embedder& embedder);
 
 // Reads the folder of the settings, embeds new and changed files, and removes the passages of files that are gone. A file whose size and time

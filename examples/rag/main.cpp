@@ -3,7 +3,7 @@
 //   units, passages a text, cut into the pieces that are found
 //   embedder        vectors of texts
 //   database, store the index on disk
-//   indexing        brings the index in step with the folder
+//   indexing        updates the index to the files of the folder
 //   scan, graph     the nearest vectors: exact, and by a graph
 //   search          vectors, words and a reranker together
 //   saved_prefixes  keys and values of passages, kept for later questions

@@ -35,7 +35,7 @@ struct Options {
   tessera::EngineOptions engine;
 };
 
-// Parses the command line. nullopt: --help or --version was asked for, and is printed. Throws UsageError.
+// Parses the command line. nullopt: --help or --version was given, and the text has been printed. Throws UsageError.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
 
 inline constexpr const char* kProgram = "tessera-rag";

@@ -11,13 +11,15 @@
 
 namespace rag {
 
-// Writes to standard output at once. Control characters in texts of files do not reach a terminal. Throws Failure if the output is lost.
+// Writes to standard output at once. Replaces control characters on a terminal, because texts of files may contain them. Throws Failure if
+// the output is lost.
 void print(std::string_view text);
 
 void print_report(const IndexReport& report, const IndexCounts& counts, bool json);
 void print_status(const IndexSettings& settings, const IndexCounts& counts, const std::string& index, bool json);
 void print_found(std::string_view question, const SearchResult& result, bool json);
-// Prints the sources and figures of an answer, whose text was printed as it came. With `json`, prints everything.
+// Prints the sources and figures of an answer whose text was printed already. With `json`, prints everything as a JSON
+// object, also the text.
 void print_answer(std::string_view question, const SearchResult& result, const AnswerReport& report, bool json);
 void print_nothing(std::string_view question, const SearchResult& result, float least, bool json);
 

@@ -13,11 +13,11 @@ namespace rag {
 
 namespace {
 
-// The score of the search for words is added to the likeness of the vectors. It is scaled so that the best passage's score is this number.
-// Chosen by the questions in tests/rag: from 0.25 to 0.4 the results hardly change.
+// The best passage's score in the search for words. All such scores are scaled to this, and then added to the likeness of the vectors. The
+// value was chosen by the questions in tests/rag: from 0.25 to 0.4 the results hardly change.
 constexpr double kWordShare = 0.3;
 
-// Keeps the first passages, at most some of each file.
+// Keeps the first `options.most` passages, but at most `options.most_of_file` of each file.
 void limit(std::vector<Found>& found, const SearchOptions& options) {
   std::map<std::string, std::size_t> of_file;
   std::vector<Found> kept;

@@ -44,10 +44,10 @@ struct SearchResult {
   double seconds = 0.0;
 };
 
-// Searches one index. Its vectors, or their graph, are read once.
+// Searches one index. The constructor reads the vectors of the index, or their graph.
 class Searcher {
  public:
-  // `index`: the file of `store`. The graph is beside it. Precondition: the store has settings.
+  // `index`: the file of `store`; the graph's file is beside it. Precondition: the store has settings.
   Searcher(Store& store, const std::filesystem::path& index, const Embedder& embedder, std::optional<tessera::Engine> reranker, SearchOptions options,
            const std::stop_token& stop);
 

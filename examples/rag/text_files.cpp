@@ -114,7 +114,7 @@ bool read_text(const fs::path& file, const FileLimits& limits, std::string& text
     reason = "cannot be opened";
     return false;
   }
-  // One byte more than the limit: the file may have grown since it was listed.
+  // Reads up to one byte more than the limit, because the file may have grown since it was listed.
   text.resize(limits.most_bytes + 1);
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(stream.gcount()));

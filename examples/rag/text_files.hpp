@@ -10,7 +10,7 @@
 namespace rag {
 
 struct FileLimits {
-  std::uint64_t most_bytes = std::uint64_t{4} << 20;  // a larger file is left out
+  std::uint64_t most_bytes = std::uint64_t{4} << 20;  // larger files are left out
 };
 
 // A file as the system lists it, before its content is read.
@@ -31,8 +31,8 @@ struct Listing {
 };
 
 // Lists the files that have an extension of texts or sources. Files with another extension (pictures, archives), hidden files and hidden folders
-// are left out, and are not among the skipped files. Symbolic links are not followed: a link to a file of the folder would list the
-// file twice, and a link out of the folder is named among the skipped files. Throws Failure if the folder cannot be read.
+// are left out, and are not among the skipped files. Does not follow symbolic links: a link to a file of the folder would list the file
+// twice. A link that leads out of the folder, or nowhere, is among the skipped files. Throws Failure if the folder cannot be read.
 [[nodiscard]] Listing list_folder(const std::filesystem::path& folder, const FileLimits& limits);
 
 // Reads a file. Returns false, and sets `reason`, if the content is not UTF-8 text or cannot be read.

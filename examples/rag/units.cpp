@@ -46,7 +46,7 @@ class Gatherer {
     text_ += line;
     last_ = number;
   }
-  // Ends the unit. `joined`: the next unit follows without an empty line.
+  // Ends the present unit. `joined`: the next unit follows without an empty line.
   void end(bool joined = false) {
     if (!text_.empty()) units_.push_back({heading_, text_, first_, last_, joined_});
     text_.clear();
@@ -64,7 +64,7 @@ class Gatherer {
   std::vector<Unit> units_;
 };
 
-// Returns the level of a heading's line, 1 to 6, or 0.
+// Returns the level of a heading, 1 to 6; 0 if the line is no heading.
 std::size_t heading_level(std::string_view line) {
   const std::size_t level = line.find_first_not_of('#');
   return level != line.npos && level >= 1 && level <= 6 && line[level] == ' ' ? level : 0;

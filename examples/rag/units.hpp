@@ -12,7 +12,7 @@ inline constexpr std::string_view kHeadingSeparator = " > ";
 
 struct Unit {
   std::string heading;  // Passage::heading
-  std::string text;     // without the line end behind it
+  std::string text;     // without the line end at its end
   std::size_t first_line = 0, last_line = 0;  // from 1
   bool joined = false;  // no empty line is between this unit and the one before it
 };
@@ -23,7 +23,7 @@ struct Unit {
 // are left out.
 [[nodiscard]] std::vector<Unit> markdown_units(std::string_view name, std::string_view text);
 
-// Cuts another text into units, which are divided by empty lines.
+// Cuts a text that is not Markdown into units. Empty lines separate the units.
 [[nodiscard]] std::vector<Unit> plain_units(std::string_view name, std::string_view text);
 
 }  // namespace rag

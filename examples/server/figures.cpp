@@ -34,7 +34,7 @@ class Exposition {
     for (const ModelFigures& model : models) labels_.push_back(fmt::format("{}=\"{}\"", kLabels, escaped(model.id)));
   }
 
-  // `of` returns a model's number.
+  // Writes a family with one number for each model, which `of` returns.
   template <class Of>
   void number(std::string_view name, std::string_view type, std::string_view help, Of of) {
     head(name, type, help);
@@ -52,7 +52,7 @@ class Exposition {
   void one_labelled(std::string_view name, std::size_t model, std::string_view labels, double value) {
     text_ += fmt::format("{}{{{},{}}} {}\n", name, labels_[model], labels, value);
   }
-  // Write a number that is of no model. It has a model's label if there is one model only.
+  // Write a number that belongs to the whole server. If the server has only one model, the number has the model's label.
   void alone(std::string_view name, std::string_view type, std::string_view help, double value) {
     head(name, type, help);
     alone_labelled(name, "", value);
@@ -63,8 +63,8 @@ class Exposition {
     all += labels;
     text_ += all.empty() ? fmt::format("{} {}\n", name, value) : fmt::format("{}{{{}}} {}\n", name, all, value);
   }
-  // Writes cumulative buckets whose upper bounds are powers of two, in microseconds: from 2^10 (about a millisecond) to 2^28. Buckets of
-  // the histogram end at these values too, so the counts are exact.
+  // Writes cumulative buckets whose upper bounds are powers of two: from 2^10 microseconds (about a millisecond) to 2^28. The counts are
+  // exact, because buckets of the histogram end at these bounds too.
   void histogram(std::string_view name, std::string_view help, Histogram tessera::SchedulerFigures::*which) {
     head(name, "histogram", help);
     for (std::size_t i = 0; i < models_.size(); ++i) {
@@ -127,7 +127,7 @@ std::string Figures::metrics(const Models& models, std::size_t connections) cons
     const ModelFigures& one = figures[i];
     if (one.page_bytes > 0) out.one_labelled("vllm:cache_config_info", i, fmt::format("block_size=\"{}\",num_gpu_blocks=\"{}\"", one.page_tokens, one.kv_total / one.page_bytes), 1);
   }
-  {  // vLLM's: which adapters requests use now; the value is the time
+  {  // vLLM's metric of the adapters that requests use now, in its labels; the value is the time
     std::string used;
     std::size_t all = 0;
     for (const AdapterNames::View& view : models.adapters().views()) {

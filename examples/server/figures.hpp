@@ -1,4 +1,4 @@
-// Counts of the server beside the scheduler's, and the output of both: for Prometheus and for the page.
+// Counts requests of the server, and writes these counts and the scheduler's figures, for Prometheus and for the page.
 #pragma once
 
 #include <chrono>

@@ -48,7 +48,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Looks at a model's file: makes its card, and plans its memory. Throws Failure.
+// Reads a model's file without its weights: makes the model's card, and plans its memory. Throws Failure.
 void look_at(ConfiguredModel& model, const Options& options, const std::optional<std::string>& chat_template) {
   const auto source = model.embedded != nullptr ? model.embedded : value(tessera::open_model(model.path));
   const std::uint32_t max_running = options.scheduler.limits.max_running;
@@ -64,7 +64,7 @@ std::vector<ConfiguredModel> configure(const Options& options, const std::option
   std::vector<ConfiguredModel> models = list_configured(options.names);
   if (models.empty()) models.push_back(own_model(options));
   if (options.has_one_model()) models.front().is_pinned = true;
-  const std::size_t named = options.names.models.empty() && !options.names.folder ? 1 : options.names.models.size();  // by -m, or the model in the program
+  const std::size_t named = options.names.models.empty() && !options.names.folder ? 1 : options.names.models.size();  // of -m, or the program's
   std::vector<MemoryNeed> needs;
   for (std::size_t i = 0; i < models.size(); ++i) {
     try {
@@ -93,7 +93,7 @@ void check_pinned(const std::vector<ConfiguredModel>& models, std::uint64_t memo
                                                              models.size() == 1 ? "the model takes" : "the pinned models take", in_units(bytes), in_units(memory)));
 }
 
-// Loads the pinned models, and shows how far the loading is.
+// Loads the pinned models, and shows the progress.
 void load_pinned(const Models& models, ModelLoader& loader) {
   const bool shows = tessera::tool::is_terminal(tessera::tool::Standard::error);
   for (std::size_t i = 0; i < models.size(); ++i) {
@@ -107,7 +107,7 @@ void load_pinned(const Models& models, ModelLoader& loader) {
   }
 }
 
-// Says what one model takes, and what is odd about it.
+// Prints the memory and the limits of the only model, and warnings about the model.
 void greet_alone(const Options& options, const Models& models) {
   const ConfiguredModel& configured = models.configured(0);
   const auto lease = models.hold(0);
@@ -187,8 +187,8 @@ int serve(Options options) {
   ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text, .events = events.get(),
                                        .logs = !options.has_one_model()});
   load_pinned(models, loader);
-  // Until here a signal ends the program at once. From here on this function waits for signals, and the server's threads, which are made
-  // later, do not get them. The program ends before the object does, as a thread may still wait.
+  // Until here a signal ends the program at once. From here on this function waits for signals. The server's threads are made later, and
+  // get no signals. The object is static, because a thread may still wait in it when the program ends.
   static const EndSignals signals;
   workers.start(options.workers);
   loader.start();
@@ -205,7 +205,7 @@ int serve(Options options) {
   http->drain();
   const auto end = std::chrono::steady_clock::now() + options.drain_time;
   while (!models.idle() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  // Computed answers still have to be written, and taken by the clients.
+  // Waits until the computed answers are written and the clients have taken them.
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
   if (models.idle()) http->flush(std::max(rest, std::chrono::milliseconds(2000)));
   // Closes the connections that still wait for an answer before the workers end: replies keep connections alive, and workers keep replies.

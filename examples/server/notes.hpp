@@ -16,15 +16,15 @@ class Notes {
   // `strict`: ignore() and leave_out() throw ApiError of status 400.
   explicit Notes(bool strict = false) : strict_(strict) {}
 
-  // Notes a field without effect. `where`: the place in this request ("tools[1].x"); `what`: its name for the header ("tools[].x");
-  // `why`: a sentence.
+  // Notes a field without effect. `where`: the field's place in this request ("tools[1].x"); `what`: the field's name for the header
+  // ("tools[].x"); `why`: a sentence.
   void ignore(const std::string& where, const std::string& what, std::string_view why);
-  // Notes a thing that is left out, like a tool of a service: "tools[1] (web_search)".
+  // Notes a part of the request that is left out, for example a tool that a service would run: "tools[1] (web_search)".
   void leave_out(const std::string& where, std::string_view kind, std::string_view why);
 
-  // Notes a sentence about a thing that has less effect than the request asks for, like a tool whose schema cannot be enforced completely.
+  // Notes a sentence about a part of the request that has less effect than expected, for example a tool with a partly enforced schema.
   void warn(const std::string& sentence);
-  // Notes a sentence for the log alone, because it names things that clients should not learn, like addresses of other servers.
+  // Notes a sentence only for the log, because it names things that clients should not learn, for example addresses of other servers.
   void tell_log(const std::string& sentence);
 
   [[nodiscard]] bool empty() const noexcept { return names_.empty(); }
@@ -32,11 +32,11 @@ class Notes {
   [[nodiscard]] std::string text() const;
   // Returns the sentences of warn() in the same form; empty if there are none.
   [[nodiscard]] std::string warnings() const;
-  [[nodiscard]] std::string for_log() const;  // those of tell_log()
+  [[nodiscard]] std::string for_log() const;  // the sentences of tell_log()
 
  private:
   bool strict_;
-  std::vector<std::string> names_, warnings_, for_log_;  // each once
+  std::vector<std::string> names_, warnings_, for_log_;  // without duplicates
 };
 
 }  // namespace server

@@ -1,4 +1,4 @@
-// Chooses the loaded models that have to leave, so that another model has room.
+// Chooses the loaded models that have to leave to make room for another model.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace server {
 
 // A loaded model that may have to leave.
 struct Resident {
-  std::size_t model = 0;     // its index
+  std::size_t model = 0;     // index of the model
   std::uint64_t bytes = 0;
   bool is_busy = false;      // has requests
   std::chrono::steady_clock::time_point last_use{}, stays_until{};
@@ -22,8 +22,8 @@ struct Leaving {
   std::optional<std::chrono::steady_clock::time_point> look_again{};  // the time at which a further model may leave
 };
 
-// Chooses models that take at least `needed` bytes together: first the models without requests, and of these the one that was used the longest
-// time ago. Exception: no model is chosen before its stays_until.
+// Chooses models that take at least `needed` bytes together: first the models without requests, and the least recently used ones first.
+// Exception: no model is chosen before its stays_until.
 [[nodiscard]] Leaving choose_leaving(std::vector<Resident> residents, std::uint64_t needed, std::chrono::steady_clock::time_point now);
 
 }  // namespace server

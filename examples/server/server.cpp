@@ -28,18 +28,18 @@ struct Server::Exchange {
   std::shared_ptr<Notes> notes{};
   Json body{};             // the request's body, if the route needs a model
   std::size_t model = 0;   // index of the model that answers
-  std::vector<NamedAdapter> adapters{};         // which the request asks for
-  std::vector<tessera::AdapterUse> loaded{};    // the same ones
-  std::string adapter{};                        // the one that the request names in place of a model
+  std::vector<NamedAdapter> adapters{};         // the adapters that the request asks for
+  std::vector<tessera::AdapterUse> loaded{};    // the same adapters, loaded
+  std::string adapter{};                        // the adapter that the request names in place of a model
   std::atomic<bool> logged{false};
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 };
 
 struct Server::Route {
   std::string_view method, path;
-  // answer: the model computes the answer; quick: needs a worker, but no step of the model; control: probes and figures.
+  // answer: the model computes the answer; quick: needs a worker, but no step of the model; control: probes and figures; page: files.
   enum class Kind { answer, quick, control, page } kind;
-  // One of these three functions answers. `answer` needs a loaded model, `list` shows models, `tell` answers for the server.
+  // One of the functions `answer`, `tell` and `list` answers: `answer` needs a loaded model, `list` shows models, `tell` needs no model.
   void (*answer)(const Api&, const Call&);
   HttpResponse (Server::*tell)() const = nullptr;
   bool needs_key = true;
@@ -101,8 +101,8 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
-// Returns whether a Host header names this machine. It does not in requests of a foreign web page whose host name was made to resolve to
-// this machine (DNS rebinding): there the Host header is the page's host name.
+// Returns whether a Host header names this machine. A foreign web page can make its own host name resolve to this machine (DNS rebinding),
+// but the Host header of its requests is still the page's host name.
 bool is_this_machine(std::string_view host) {
   const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);
   const std::string_view name = host.substr(0, colon);
@@ -120,11 +120,11 @@ bool is_json(std::string_view content_type) {
 // Returns whether a client asks for a page, as browsers do: its Accept names text/html.
 bool asks_for_page(const HttpRequest& request) { return request.header("accept").find("text/html") != std::string_view::npos; }
 
-// Returns whether the media type is the one that curl sends with -d unless told otherwise, as in Ollama's examples. Accepting it is safe: a
-// page's form cannot send JSON in a body of this type, and a script of another origin sends its Origin.
+// Returns whether the media type is curl's default for -d, which Ollama's examples use. Accepting this type is safe: a page's form cannot
+// send JSON in a body of this type, and a script of another origin sends the header Origin.
 bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
 
-// Returns headers that let the page load scripts and all else from this server alone, and let no other page show it in a frame.
+// Returns headers that let the page load scripts and everything else only from this server, and let no other page show it in a frame.
 Headers page_headers() {
   return {{"Content-Security-Policy",
            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action "
@@ -161,7 +161,7 @@ HttpResponse Server::health() const {
   if (draining_) throw ApiError(503, "The server is shutting down.", {}, "shutting_down");
   return live();
 }
-// Returns the text for which Ollama's clients look.
+// Returns the text by which Ollama's clients recognise a server.
 HttpResponse Server::greeting() const { return {.body = "Ollama is running", .type = "text/plain; charset=utf-8"}; }
 HttpResponse Server::no_store() const {
   throw ApiError(501, fmt::format("This server serves {} that it was started with: it pulls, pushes, creates, copies and deletes none.",
@@ -225,14 +225,14 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
   const std::string endpoint = exchange->route != nullptr ? std::string(exchange->route->path) : "other";
   const auto kind = exchange->route != nullptr ? std::optional(exchange->route->kind) : std::nullopt;
   const bool is_quick = kind == Route::Kind::quick, is_worked_on = is_quick || kind == Route::Kind::answer;
-  const bool logs_failure = !kind || is_worked_on;  // an answer that succeeds is logged at its end
+  const bool logs_failure = !kind || is_worked_on;  // a successful answer is logged at its end
   // The reply has only a weak pointer to the exchange, because the exchange holds the reply.
   exchange->reply = std::make_shared<ToldReply>(std::move(reply), cors_headers(r), exchange->notes, [this, weak = std::weak_ptr(exchange), endpoint, is_quick, logs_failure](unsigned status) {
     figures_.count_request(endpoint, status);
     const auto told = weak.lock();
     if (told != nullptr && (is_quick || (logs_failure && status >= 400))) log(*told, status, nullptr);
   });
-  // Answers probes on this thread, so that they are answered also while all workers are busy.
+  // Answers probes on this thread, so that the server answers them also while all workers are busy.
   if (kind && !is_worked_on) return answer(exchange);
   workers_.post([this, exchange] { answer(exchange); });
 }
@@ -272,11 +272,11 @@ void Server::dispatch(const std::shared_ptr<Exchange>& exchange) {
     if (!is_own) throw ApiError(403, "Pages of this origin may not ask: see --cors.", "Origin");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  // In GET requests to its own host a page sends no Origin header. So DNS rebinding shows in the Host header alone.
+  // In GET requests to its own host a page sends no Origin header. So only the Host header shows DNS rebinding.
   if (origin.empty() && reads && options_.is_private && !is_probe(exchange->route) && !is_named_here(request.header("host"))) {
     throw ApiError(403, "This server is for this machine alone: ask it as localhost or 127.0.0.1, or allow the page's origin by --cors.", "Host");
   }
-  // A file of the server's own page, which is served also if the other pages are turned off.
+  // is_ours: a file that the table of routes names (/openapi.json), which is served also if the pages are turned off.
   const bool is_ours = exchange->route != nullptr && exchange->route->kind == Route::Kind::page && exchange->route->tell == nullptr;
   const bool is_greeted = request.path == "/" && !asks_for_page(request);
   if (const PageFile* file = reads && (options_.serves_page || is_ours) && !is_greeted ? find_page(request.path) : nullptr) {
@@ -355,7 +355,7 @@ void Server::choose_model(const std::shared_ptr<Exchange>& exchange) {
       ollama::asks_to_unload(request.path, exchange->body, keep_alive)) {
     return ollama::answer_unloaded(call_of(exchange, nullptr), models_.configured(exchange->model).id);
   }
-  exchange->reply->on_change([this] { models_.look(); });  // drops the request if its client leaves while it waits
+  exchange->reply->on_change([this] { models_.look(); });  // drops the request if its client leaves while the request waits
   ModelLease lease = models_.acquire(exchange->model, keep_alive, {
       .gone = [exchange] { return exchange->reply->gone(); },
       .ready = [this, exchange](ModelLease ready) {
@@ -367,10 +367,10 @@ void Server::choose_model(const std::shared_ptr<Exchange>& exchange) {
           answer_errors(exchange, [&] { throw error; });
         });
       }});
-  if (lease != nullptr) compute(exchange, std::move(lease));  // else the exchange belongs to whoever calls ready() or failed()
+  if (lease != nullptr) compute(exchange, std::move(lease));  // else the thread that calls ready() or failed() goes on with the exchange
 }
 
-// Returns whether an endpoint writes text, or only reads and writes tokens, which are the same with adapters.
+// Returns whether adapters change the answers of an endpoint, or leave them as they are (tokens, embeddings, scores).
 bool Server::uses_adapters(const Route& route) noexcept {
   return route.answer != embeddings && route.answer != rerank && route.answer != score && route.answer != ollama::embed &&
          route.answer != ollama::embeddings;

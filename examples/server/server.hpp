@@ -1,4 +1,4 @@
-// The server as a whole: checks who may ask, chooses the endpoint, counts and logs.
+// The server as a whole: checks which clients may ask, chooses the endpoint, counts and logs.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct ServerOptions {
   std::vector<std::string> cors{};  // origins of web pages that may use the API; "*": any
   bool logs_requests = true;
   bool serves_page = true;
-  bool is_private = false;  // needs no key, and only this machine reaches the server
+  bool is_private = false;  // the server needs no key, and only this machine reaches it
   std::uint32_t max_running = 64;
   KvTransferOptions kv{};
 };
@@ -38,7 +38,7 @@ class Server {
   void handle(HttpRequest request, HttpReplyPtr reply);
   // Refuses new requests from now on, and makes /health answer 503. Running requests go on.
   void drain();
-  // Says that the server is about to cut running requests, so that log and figures do not blame the clients.
+  // Call this before running requests are cut, so that log and figures do not count them as left by their clients.
   void cut() noexcept { cutting_ = true; }
   // Sets the function that counts the connections, for /metrics.
   void set_connections(std::function<std::size_t()> count) { connections_ = std::move(count); }
@@ -52,7 +52,7 @@ class Server {
   template <class Work>
   void answer_errors(const std::shared_ptr<Exchange>& exchange, Work work);
   void dispatch(const std::shared_ptr<Exchange>& exchange);
-  // Has the model that the request names answer, as soon as the model is loaded.
+  // Makes the model that the request names answer, as soon as the model is loaded.
   void choose_model(const std::shared_ptr<Exchange>& exchange);
   void compute(const std::shared_ptr<Exchange>& exchange, ModelLease lease);
   [[nodiscard]] static bool uses_adapters(const Route& route) noexcept;

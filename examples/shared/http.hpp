@@ -1,4 +1,4 @@
-// The interface between HTTP and the handlers, which know nothing of sockets.
+// The interface between HTTP and the handlers of requests. Handlers know nothing of sockets.
 #pragma once
 
 #include <cstddef>
@@ -50,14 +50,14 @@ class HttpReply {
 
   [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;  // bytes that the client has not taken yet
   [[nodiscard]] virtual bool gone() const noexcept = 0;
-  // Sets a callback for when the client has taken all that was written, and for when it has gone. The callback must return soon.
+  // Sets a function that is called when the client has taken all that was written, and when the client has gone. It must return soon.
   virtual void on_change(std::function<void()> change) = 0;
 };
 using HttpReplyPtr = std::shared_ptr<HttpReply>;
 
-// Must not block, nor throw.
+// Handles a request. Must neither block nor throw.
 using HttpHandler = std::function<void(HttpRequest request, HttpReplyPtr reply)>;
-// Makes the answer to a request that no handler sees or answers: broken, slow and oversized requests. `path` is empty if it is not
+// Returns the answer to a request that no handler sees or answers: broken, slow and oversized requests. `path` is empty if the path is not
 // known.
 using HttpRefusal = std::function<HttpResponse(std::string_view path, unsigned status, const std::string& message)>;
 

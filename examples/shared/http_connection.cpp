@@ -104,7 +104,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
       if (!self->closed_) fn();
     });
   }
-  // Makes the handler of an asynchronous operation, which keeps this connection alive.
+  // Returns a handler for an asynchronous operation. The handler keeps this connection alive.
   template <class Fn>
   auto bound(Fn fn) {
     return net::bind_executor(stream_.get_executor(), [self = this->shared_from_this(), fn = std::move(fn)](auto&&... args) mutable {
@@ -149,7 +149,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     read_some();
   }
 
-  // Always keeps a read under way, also while a request is answered, so that a client that closes is noticed.
+  // Begins a read. A read is always under way, also while a request is answered, so that the server notices a client that leaves.
   void read_some() {
     if (reading_ || (answering_ && reader_.unread() >= kMostAhead)) return;
     reading_ = true;
@@ -197,7 +197,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
 
   // --- Answers.
 
-  // Answers bytes that are no request for a handler. Further bytes of the client are not read as a request.
+  // Answers bytes that are no request for a handler. Does not read further bytes of the client as a request.
   void refuse(unsigned status, const std::string& message) {
     due_read_ = kNever;
     set_answering(true);
@@ -252,7 +252,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     sent_ = 0;
     write_rest();
   }
-  // Writes the bytes piece by piece, each with a new time limit, so that a slow client is not closed as long as it takes bytes.
+  // Writes the bytes piece by piece, each with a new time limit, so that a slow client stays connected as long as it takes bytes.
   void write_rest() {
     due_write_ = Clock::now() + options().write_time;
     arm();
@@ -280,7 +280,7 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     if (!writing_) next();
   }
 
-  // Ends the present answer, which must have been written, and awaits the next request or ends the connection.
+  // Ends the present answer, and awaits the next request or ends the connection. Precondition: the answer was written.
   void next() {
     finished_ = false;
     set_answering(false);
@@ -330,8 +330,8 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     drop_books();
   }
 
-  // Counts the connection. This is the first member, so it is destroyed last: when all connections are counted down, the server ends
-  // the io_context on which sockets and timers run.
+  // Counts the connection. The first member of Connection, so that it is destroyed last: when the count is 0, the server ends the
+  // io_context, on which sockets and timers run.
   struct Counted {
     std::shared_ptr<HttpShared> shared;
 

@@ -1,4 +1,4 @@
-// One connection: reads requests one after the other, and writes each answer before it looks at the next request.
+// One connection. It reads requests one after the other, and writes the answer to each before it looks at the next request.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ struct HttpShared {
 class HttpConnection {
  public:
   virtual ~HttpConnection() = default;
-  // Write to the answer of the request with this number. If that answer is over, the data are dropped.
+  // Write to the answer of the request with the number `request`. If this answer is over, the data are dropped.
   virtual void post_send(std::uint64_t request, HttpResponse response) = 0;
   virtual void post_begin(std::uint64_t request, HttpResponse response, std::string idle) = 0;
   virtual void post_write(std::uint64_t request, std::string chunk) = 0;

@@ -22,8 +22,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Returns whether a chunk's first line (its size, and extensions behind it) ends within quotes, which is malformed. Beast would look for
-// the closing quote behind the line, in the chunk's data. `around`: the unread bytes, from the end of the chunk before.
+// Returns whether the first line of a chunk (size, then extensions) ends within quotes, which is malformed: Beast would look for the
+// closing quote in the chunk's data. `around`: the unread bytes, from the end of the previous chunk on.
 bool ends_in_quotes(std::string_view around) {
   if (around.starts_with("\r\n")) around.remove_prefix(2);
   const std::size_t end = around.find("\r\n");
@@ -36,7 +36,7 @@ bool ends_in_quotes(std::string_view around) {
 }
 
 struct Target {
-  std::string path, query, host;  // host: of the absolute form, "http://host/path", which counts more than the Host header
+  std::string path, query, host;  // host: from the absolute form "http://host/path"; replaces the Host header
   bool is_absolute = false;
 };
 
@@ -62,8 +62,8 @@ Target target_of(std::string_view text) {
 
 void HttpReader::add(std::string_view bytes) { buffer_.commit(net::buffer_copy(buffer_.prepare(bytes.size()), net::buffer(bytes))); }
 
-// RFC 9112, 2.2: some clients send an empty line too many after a body. Only a few are skipped, so that no client can keep a
-// connection by empty lines.
+// RFC 9112, 2.2: some clients send an additional empty line after a body. Skips only a few empty lines, so that no client can keep a
+// connection open with them.
 bool HttpReader::skips_empty_lines() {
   constexpr int kMost = 8;
   while (skipped_ < kMost) {
@@ -83,7 +83,7 @@ HttpReader::Progress HttpReader::step() {
     parser_->header_limit(static_cast<std::uint32_t>(most_header_));
     parser_->body_limit(most_body_);
   }
-  // Beast asserts that it gets at least as many bytes as the shortest end of chunks has.
+  // Beast asserts that it gets at least as many bytes as the shortest last chunk has.
   constexpr std::size_t kLastChunk = std::string_view("0\r\n\r\n").size();
   while (buffer_.size() >= (headed_ && parser_->chunked() ? kLastChunk : 1)) {
     error_code error;
@@ -98,7 +98,7 @@ HttpReader::Progress HttpReader::step() {
       headed_ = true;
       return parser_->is_done() ? Progress::whole : Progress::headed;
     }
-    // Beast limits neither the bytes between chunks (sizes, extensions) nor those behind the last chunk (trailers).
+    // Beast limits neither the bytes between chunks (sizes, extensions) nor the bytes after the last chunk (trailers).
     const std::size_t around = read - (parser_->get().body().size() - body);
     if (std::max(around, error ? buffer_.size() : 0) > most_header_) return refuse(http::error::header_limit);
     if (parser_->is_done()) return Progress::whole;
@@ -131,7 +131,7 @@ HttpReader::Progress HttpReader::refuse(error_code error) {
   return refuse(400, fmt::format("This is no HTTP/1.1 request: {}.", error.message()));
 }
 
-// Takes the header in front of the body. Fields behind a body in chunks (trailers) are ignored.
+// Takes the header in front of the body. Fields after a body in chunks (trailers) are ignored.
 bool HttpReader::takes_header() {
   const auto& message = parser_->get();
   const auto fails = [this](unsigned status, std::string why) {
@@ -142,7 +142,7 @@ bool HttpReader::takes_header() {
   is_http_1_0_ = message.version() < 11;
   if (lengths > 0 && codings > 0) return fails(400, "Content-Length and Transfer-Encoding exclude each other.");
   if (codings > 0) {
-    // The end of a body in another coding is not known, so the bytes that follow must not be read as a request.
+    // The end of a body in another coding cannot be found, so the next bytes must not be read as a request.
     if (codings > 1 || is_http_1_0_) return fails(400, "A request has one Transfer-Encoding header at most, and HTTP/1.0 has none.");
     if (lower(message[http::field::transfer_encoding]) != "chunked") return fails(501, "The only transfer coding that this server knows is chunked.");
   }

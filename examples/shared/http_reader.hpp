@@ -1,4 +1,4 @@
-// Parses the bytes of a connection into requests, one after the other, or says what is wrong with them. Uses no sockets.
+// Parses the bytes of a connection into requests, one after the other, and reports faulty requests. Uses no sockets.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class HttpReader {
     waits,   // more bytes are needed
     headed,  // a header has come, without its body
     whole,   // a request has come: take() it before the next step
-    refused  // the bytes are no request that can be answered: see refusal(). The next request's begin is not known
+    refused  // the bytes are no request that can be answered: see refusal(). The beginning of a next request is not known
   };
 
   HttpReader(std::size_t most_header, std::size_t most_body) : most_header_(most_header), most_body_(most_body) {}
@@ -41,7 +41,7 @@ class HttpReader {
     std::string message{};
   };
   [[nodiscard]] const Refusal& refusal() const noexcept { return refusal_; }
-  // Returns the path, as far as it has come.
+  // Returns the part of the path that has come.
   [[nodiscard]] std::string path() const;
 
  private:

@@ -62,7 +62,7 @@ void HttpServer::State::load_certificates() {
   tls = std::make_unique<net::ssl::context>(net::ssl::context::tls_server);
   tls->set_options(net::ssl::context::default_workarounds | net::ssl::context::no_tlsv1 | net::ssl::context::no_tlsv1_1 |
                    net::ssl::context::no_compression);
-  // Says itself that a file is not there, because OpenSSL's error has no words for this.
+  // Checks first that the file is there, because OpenSSL's error does not say so.
   const auto use = [](const char* option, const std::string& path, auto&& load) {
     std::ifstream file(tessera::tool::path_of(path));
     error_code error;
@@ -87,7 +87,7 @@ void HttpServer::State::bind() {
   if (error) fail_to_listen(error);
   const tcp::endpoint endpoint = found.begin()->endpoint();
   acceptor.open(endpoint.protocol(), error);
-  // If the system refuses, the bind decides.
+  // Does not check the result: if the port cannot be used, the bind fails.
   if (!error) (void)prepare_to_bind(static_cast<std::uintptr_t>(acceptor.native_handle()));
   if (!error) acceptor.bind(endpoint, error);
   if (error) fail_to_listen(error);
@@ -105,7 +105,7 @@ void HttpServer::State::accept() {
   acceptor.async_accept(net::make_strand(io), [self = shared_from_this()](error_code error, tcp::socket socket) {
     self->accepting = false;
     if (error == net::error::operation_aborted) return;
-    if (error) {  // for example no more descriptors: tries again later
+    if (error) {  // for example no more file descriptors: tries again later
       self->retry.expires_after(std::chrono::milliseconds(100));
       self->retry.async_wait([self](error_code stopped) {
         if (!stopped) self->accept();
@@ -174,7 +174,7 @@ void HttpServer::start(HttpHandler handler, HttpRefusal refusal) {
 HttpServer::~HttpServer() {
   (void)close(std::chrono::milliseconds(0));
   state_->work.reset();
-  if (state_->threads.empty()) state_->io.poll();             // never started: what close() has posted holds the state
+  if (state_->threads.empty()) state_->io.poll();             // never started: runs the work that close() has posted, which holds the state
   for (std::thread& thread : state_->threads) thread.join();  // the threads end when there is no work left
 }
 

@@ -19,7 +19,7 @@ struct HttpOptions {
   std::size_t threads = 2;
   std::size_t header_bytes = 32 << 10;
   std::size_t body_bytes = std::size_t{16} << 20;
-  std::size_t connections = 4096;     // the most at once; further connections wait in the system's queue
+  std::size_t connections = 4096;     // the most open connections; further ones wait in the system's queue
   std::chrono::seconds header_time{15};  // for a request's whole header, and for a TLS handshake
   std::chrono::seconds body_time{60};    // for a request's whole body
   std::chrono::seconds idle_time{75};    // between two requests of a connection
@@ -28,24 +28,23 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // Takes the port and reads the certificates, so that their errors are found before a model is loaded. Throws Failure: an invalid host, a
-  // port in use, certificates that cannot be read. start() may throw it too.
+  // Takes the port and reads the certificates, so that errors show before a model is loaded. Throws Failure: an invalid host, a port in
+  // use, certificates that cannot be read. start() may throw Failure too.
   explicit HttpServer(const HttpOptions& options);
   // Begins to listen and to answer.
   void start(HttpHandler handler, HttpRefusal refusal);
-  // Call close() before: it must have returned true.
+  // Precondition: close() has returned true.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   [[nodiscard]] std::uint16_t port() const noexcept;
   [[nodiscard]] std::size_t connections() const noexcept;
-  // Closes idle connections at once, and others after their present answer. New connections are still answered, for probes.
+  // Closes idle connections at once, and the other connections after their present answer. New connections are still answered, for probes.
   void drain() noexcept;
-  // Waits until every request has its whole answer, at most `most`.
+  // Waits until every request has its whole answer, but not longer than `most`.
   void flush(std::chrono::milliseconds most) noexcept;
-  // Takes no more connections, closes all, and waits at most `most` until all HttpReply objects are destroyed. Returns false if some are
-  // not.
+  // Accepts no more connections, closes all, and waits at most `most` until all HttpReply objects are destroyed. Returns whether they are.
   [[nodiscard]] bool close(std::chrono::milliseconds most) noexcept;
 
  private:

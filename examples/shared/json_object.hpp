@@ -1,4 +1,4 @@
-// JSON objects of answers, in the order of their members: Object().set("id", id).set("object", "model").
+// Builds JSON objects of answers, whose members keep their order: Object().set("id", id).set("object", "model").
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Object {
   }
   Object&& set(std::string key, tessera::Json value) && { return std::move(set(std::move(key), std::move(value))); }
 
-  operator tessera::Json() const& { return tessera::Json(members_); }             // NOLINT: an object is a value
+  operator tessera::Json() const& { return tessera::Json(members_); }             // NOLINT: not explicit, because an object is a value
   operator tessera::Json() && { return tessera::Json(std::move(members_)); }      // NOLINT
   [[nodiscard]] std::string dump() const { return tessera::Json(members_).dump(); }
 

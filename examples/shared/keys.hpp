@@ -1,4 +1,4 @@
-// API keys. A key's name is a tenant of the scheduler, which shares pages only between its own prompts.
+// API keys. The name of a key is a tenant of the scheduler. The scheduler shares pages only between prompts of the same tenant.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ class Keys {
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
 
-  // Returns the tenant of a request's "Authorization: Bearer KEY" or "x-api-key: KEY"; nullopt if the key is not known. The time does
-  // not depend on the key.
+  // Returns the tenant of a request's "Authorization: Bearer KEY" or "x-api-key: KEY"; nullopt if the key is not known. Takes the same time
+  // for every key, so that nobody can guess a key by the time.
   [[nodiscard]] std::optional<std::string> tenant_of(const HttpRequest& request) const;
 
  private:
@@ -41,7 +41,7 @@ class Keys {
 class Rates {
  public:
   explicit Rates(double per_minute) : per_minute_(per_minute) {}
-  // Counts a request. Returns 0 if it may go on, else the seconds until it may.
+  // Counts a request. Returns 0 if the request may go on, else the seconds until a request may go on.
   [[nodiscard]] double wait_of(const std::string& tenant);
 
  private:

@@ -1,4 +1,4 @@
-// Options of the command line that programs behind HTTP share, and helpers for the options of their own.
+// Options of the command line that programs behind HTTP share, and helpers for further options.
 #pragma once
 
 #include <charconv>
@@ -16,7 +16,7 @@
 
 namespace server {
 
-// Parses a number. The error names the option and the allowed range. Throws UsageError.
+// Parses a number. Throws UsageError, which names the option and the allowed range.
 template <class T>
 [[nodiscard]] T number_from(const std::string& option, const std::string& text, T least, T most) {
   T value{};
@@ -27,7 +27,7 @@ template <class T>
   return value;
 }
 
-// `names`: such as "-p,--port"; the last one stands in errors.
+// Adds an option with a number. `names`: for example "-p,--port"; errors show the last name.
 template <class T>
 CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, T least, T most, const std::string& description) {
   const std::string name = names.substr(names.rfind(',') + 1);
@@ -57,7 +57,7 @@ void add_tls(CLI::App& app, HttpOptions& http);
 // Throws UsageError if one of --tls-cert and --tls-key is given without the other.
 void check_tls(const HttpOptions& http);
 
-// Adds what `add` adds as the options under a heading of the help.
+// Calls `add`, and puts the options that it adds under a heading of the help.
 void add_group(CLI::App& app, const char* heading, const std::function<void()>& add);
 
 // Parses the command line. Returns false if help or the version was asked for, and has been printed. Throws UsageError; Failure if the help

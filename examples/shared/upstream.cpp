@@ -33,9 +33,9 @@ using Kind = UpstreamError::Kind;
 namespace {
 
 constexpr std::uint32_t kHeaderBytes = 64 << 10;
-constexpr std::size_t kPieceBytes = 64 << 10;  // of an answer at once
+constexpr std::size_t kPieceBytes = 64 << 10;  // the most bytes of an answer that one read takes
 
-// One exchange. Each operation runs to its end on an io_context of its own, so that time limits and a stop can end it.
+// One request and its answer. Each operation runs to its end on an io_context of this object, so that time limits and a stop can end it.
 template <class Stream>
 class Exchange {
  public:
@@ -52,7 +52,7 @@ class Exchange {
     parser.header_limit(kHeaderBytes);
     parser.body_limit(limits_.answer_bytes);
     beast::flat_buffer buffer;
-    buffer.reserve(kPieceBytes);  // else each read asks for about a kilobyte
+    buffer.reserve(kPieceBytes);  // otherwise each read would ask for only about a kilobyte
     check(wait([&](auto done) { http::async_read_header(stream_, buffer, parser, std::move(done)); }), Kind::broken);
     UpstreamAnswer answer{.status = parser.get().result_int(), .type = std::string(parser.get()[http::field::content_type]),
                           .retry_after = std::string(parser.get()[http::field::retry_after])};

@@ -1,4 +1,4 @@
-// Another server, which is asked over HTTP/1.1 or HTTPS. Each request opens a connection.
+// Sends requests to another server, over HTTP/1.1 or HTTPS. Each request opens a connection.
 #pragma once
 
 #include <chrono>
@@ -18,11 +18,11 @@ struct Url {
   bool is_tls = false;
   std::string host;
   std::string port;
-  std::string prefix;  // in front of "/v1/...": empty, or "/path"
+  std::string prefix;  // stands in front of "/v1/...": empty, or "/path"
   [[nodiscard]] std::string authority() const;  // "HOST:PORT", with brackets around an address of IPv6
   [[nodiscard]] std::string text() const;
 };
-// Reads "http://HOST[:PORT][/PATH]"; a "/v1" at the end is left out. Throws UsageError.
+// Reads "http://HOST[:PORT][/PATH]", or with https. Removes "/v1" from the end. Throws UsageError.
 [[nodiscard]] Url parse_url(const std::string& text);
 
 struct UpstreamLimits {
@@ -48,10 +48,10 @@ class Upstream {
  public:
   Upstream(Url url, std::string key, const UpstreamLimits& limits) : url_(std::move(url)), key_(std::move(key)), limits_(limits) {}
 
-  // Called with the pieces of an answer of status 200 as they come.
+  // A function that gets the pieces of an answer of status 200 as they come.
   using Pass = std::function<void(std::string_view piece)>;
-  // Sends a request and returns the answer. With `pass`, a body of status 200 is passed on instead of returned. `authorization`: the
-  // client's header, which is sent on if this server has no key of its own. `stop` ends the exchange at once. Throws UpstreamError.
+  // Sends a request and returns the answer. With `pass`, a body of status 200 goes to `pass` instead of the answer. `authorization`: the
+  // client's header, which is sent if there is no key for this server. A requested `stop` ends the exchange at once. Throws UpstreamError.
   [[nodiscard]] UpstreamAnswer ask(const std::string& method, const std::string& path, const std::string& body, const std::string& authorization,
                                    const std::stop_token& stop, const Pass& pass = {}) const;
   [[nodiscard]] const Url& url() const noexcept { return url_; }

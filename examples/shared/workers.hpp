@@ -1,4 +1,4 @@
-// Threads for work that would keep connections waiting: templates, grammars, tokens to JSON.
+// Threads for work that would make connections wait: templates, grammars, writing tokens as JSON.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ class Workers {
   void start(std::size_t threads) {
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
-  // Does all posted work first.
+  // Finishes all posted work first.
   ~Workers() {
     {
       const std::lock_guard lock(mutex_);
@@ -35,8 +35,8 @@ class Workers {
     }
     changed_.notify_one();
   }
-  // Posts long work. `slice` does a part of it, and is called until it returns true. One long work runs after the other; tasks of
-  // post() come in between.
+  // Posts long work: `slice` does a part of the work, and is called until it returns true. Long works run one after the other; tasks of
+  // post() run between their slices.
   void post_long(std::function<bool()> slice) {
     {
       const std::lock_guard lock(mutex_);
@@ -51,7 +51,7 @@ class Workers {
     std::function<bool()>* first = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      first = &long_.front();  // its address stays valid while others are added behind it
+      first = &long_.front();  // the address stays valid while further works are added at the end
     }
     bool over = true;
     try {
@@ -82,7 +82,7 @@ class Workers {
       }
       try {
         task();
-      } catch (const std::exception& error) {  // no memory even for the refusal: this client's connection ends, other connections go on
+      } catch (const std::exception& error) {  // no memory even to refuse the request: its connection ends, others go on
         std::fprintf(stderr, "a request was given up: %s\n", error.what());
       }
     }

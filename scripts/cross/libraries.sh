@@ -1,17 +1,18 @@
-# Sourced by check-windows and check-macos, after setup.sh: the libraries that tessera needs, for another system, from the sources of
-# this machine's Debian.
+# Builds the libraries that tessera needs for another system, from the source packages of this machine's Debian. check-windows and
+# check-macos source this file after setup.sh.
 # shellcheck shell=bash
 
 cross=$root/build/cross
 
 skipped() { say "SKIPPED: $*"; exit 77; }
 
-# cross_source PACKAGE: the source of a Debian package is unpacked in $cross/sources/PACKAGE.
+# cross_source PACKAGE: unpacks the source of a Debian package in $cross/sources/PACKAGE.
 cross_source() {
   local package=$1 sources=$cross/sources archive base apt_options
   [[ -e $sources/$package/.whole ]] && return
   mkdir -p "$cross/apt/lists/partial" "$cross/apt/cache/archives/partial" "$sources/$package" || return 1
-  # From where the binary packages come, by a list of our own: the machine's settings stay as they are.
+  # The sources come from the server of the binary packages. apt-get gets a list of its own for them, so the machine's settings do not
+  # change.
   base=$(apt-get download --print-uris libutf8proc-dev 2>/dev/null | sed -n "s|^'\(.*\)/pool/.*|\1|p")
   [[ $base ]] || { say "apt-get does not know from where libutf8proc-dev comes"; return 1; }
   printf 'deb-src %s %s main\n' "$base" "$(. /etc/os-release && echo "$VERSION_CODENAME")" >"$cross/apt/sources.list"
@@ -25,7 +26,7 @@ cross_source() {
   touch "$sources/$package/.whole"
 }
 
-# cross_library PACKAGE TOOLCHAIN OPTIONS...: built and installed in $TESSERA_CROSS_PREFIX.
+# cross_library PACKAGE TOOLCHAIN OPTIONS...: builds a library with CMake, and installs it in $TESSERA_CROSS_PREFIX.
 cross_library() {
   local package=$1 toolchain=$2 build=$TESSERA_CROSS_PREFIX/build/$1
   shift 2
@@ -37,8 +38,9 @@ cross_library() {
   touch "$build/.installed"
 }
 
-# cross_openssl TARGET PREFIX: static, built with OpenSSL's own build; TARGET is OpenSSL's name of the system, PREFIX that of the compiler's
-# programs. What TLS 1.2 and later do not need is left out, which halves the time.
+# cross_openssl TARGET PREFIX: builds a static OpenSSL with OpenSSL's own build system, and installs it. TARGET is OpenSSL's name of the
+# system, PREFIX the beginning of the names of the compiler's programs. Leaves out what TLS 1.2 and later do not need, which halves the
+# time.
 cross_openssl() {
   local build=$TESSERA_CROSS_PREFIX/build/openssl
   [[ -e $build/.installed ]] && return
@@ -51,14 +53,15 @@ cross_openssl() {
   touch "$build/.installed"
 }
 
-# cross_headers NAME...: libraries that are headers only, from this machine's /usr/include, without what else is there.
+# cross_headers NAME...: links libraries that consist of headers from this machine's /usr/include, so that the compiler sees no other
+# headers.
 cross_headers() {
   local name
   mkdir -p "$TESSERA_CROSS_PREFIX/include"
   for name in "$@"; do ln -sfn "/usr/include/$name" "$TESSERA_CROSS_PREFIX/include/$(basename "$name")"; done
 }
 
-# cross_package NAME TARGET FOLDER: a package of CMake's for headers in FOLDER of the prefix.
+# cross_package NAME TARGET FOLDER: writes a CMake package for headers in FOLDER of the prefix.
 cross_package() {
   local folder=$TESSERA_CROSS_PREFIX/lib/cmake/$1
   mkdir -p "$folder"
@@ -66,7 +69,7 @@ cross_package() {
     "$2" "$2" "$2" "$TESSERA_CROSS_PREFIX/$3" >"$folder/$1Config.cmake"
 }
 
-# cross_libraries TOOLCHAIN
+# cross_libraries TOOLCHAIN: provides all libraries except OpenSSL.
 cross_libraries() {
   cross_headers xxhash.h xxh3.h CLI nlohmann boost catch2 eigen3
   cross_package CLI11 CLI11::CLI11 include

@@ -1,4 +1,4 @@
-# CMake's toolchain for Windows on x86-64: Debian's g++ for it, and the libraries that scripts/cross/libraries.sh builds.
+# A CMake toolchain for Windows on x86-64: Debian's g++ for Windows, and the libraries that scripts/cross/libraries.sh builds.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
@@ -9,5 +9,5 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")  # programs that need no library of the compiler's
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")  # so that programs need no library of the compiler
 set(CMAKE_CROSSCOMPILING_EMULATOR wine)

@@ -1,5 +1,5 @@
-# CMake's toolchain for macOS: the compiler of PyPI's ziglang, which has Apple's headers of the C library, and the libraries that
-# scripts/cross/libraries.sh builds. TESSERA_CROSS_TOOLS has the wrappers that scripts/check-macos writes.
+# A CMake toolchain for macOS: the compiler in PyPI's package ziglang, which brings Apple's headers of the C library, and the libraries that
+# scripts/cross/libraries.sh builds. TESSERA_CROSS_TOOLS is the folder of the programs that scripts/check-macos writes.
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_PROCESSOR $ENV{TESSERA_CROSS_PROCESSOR})
 set(CMAKE_OSX_SYSROOT "" CACHE STRING "" FORCE)

@@ -1,4 +1,4 @@
-"""What the device can do (limits.cu), and how fast models of known shapes run on it (tessera-bench)."""
+"""Measures the limits of the device (limits.cu), and the speed of models of known shapes on the device (tessera-bench)."""
 import json
 import os
 import tempfile
@@ -8,16 +8,16 @@ from pathlib import Path
 from conformance import finish
 from machine import ClockLog, output_of, query, say, toolkit, with_toolkit
 
-# The shape, its format and the numerics; what matters most comes first, since the time may not be enough for all.
+# [(shape, format, numerics)]. The most important runs come first, because the time may not be enough for all.
 RUNS = ([("llama-1b", form, "auto") for form in ("BF16", "Q8_0", "Q4_0", "Q4_K")] +
         [("llama-8b", form, "auto") for form in ("BF16", "Q8_0", "Q4_0")] +
         [("llama-1b", form, "invariant") for form in ("BF16", "Q8_0", "Q4_0", "Q4_K")])
 TESTS = ["-p", "512,2048", "-n", "32", "-b", "1,8,32", "--depth", "8192", "--repeat", "3"]
-RUN_SECONDS = 100  # of one run at most, loading and all
+RUN_SECONDS = 100  # the most seconds of one run, with its loading
 
 
 def compile_limits(bundle, directory):
-    """limits.cu with this machine's toolkit; None, and said, where that does not work."""
+    """Compiles limits.cu with this machine's toolkit, and returns the program. If that fails, says why and returns None."""
     nvcc = toolkit("nvcc")
     capability = (query("compute_cap") or "").replace(".", "")
     if nvcc is None or not capability:
@@ -46,7 +46,7 @@ def measure_limits(bundle, env, deadline):
 
 
 def run_model(programs, run, limits, env, deadline):
-    """One run of tessera-bench: its rows, as many as it came to."""
+    """Runs tessera-bench once. Returns a record with its rows, also if the time was over before the last row."""
     shape, form, numerics = run
     command = [str(programs / "tessera-bench"), "--shape", shape, "--format", form, "--numerics", numerics,
                "--backend", "cuda", "--json", *TESTS]
@@ -72,5 +72,5 @@ def run(bundle, programs, deadline):
     env = with_toolkit(os.environ)
     limits = measure_limits(bundle, env, deadline)
     runs = [run_model(programs, run, limits, env, deadline) for run in RUNS]
-    # What there was no time for is not a failure; a table says so.
+    # A run for which there was no time is not a failure. The table of results says so.
     return {"ok": limits is not None and all(run["status"] != "failed" for run in runs), "limits": limits, "runs": runs}

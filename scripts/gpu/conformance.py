@@ -1,5 +1,5 @@
-"""The tests of the CUDA backend, each test case in a process of its own: one that takes the device down, or does not
-end, costs the others nothing."""
+"""Runs the tests of the CUDA backend, each test case in a process of its own. So a test case that crashes the device, or does not end, does
+not disturb the other test cases."""
 import json
 import os
 import re
@@ -9,13 +9,13 @@ import time
 
 from machine import say, with_toolkit
 
-SKIPPED = 77  # of tests/test_main.cpp
+SKIPPED = 77  # exit status of tests/test_main.cpp for a skipped test
 LONGEST = 3000  # characters of a failure's output that are kept
 
 
 def environment(bundle, programs, device):
-    """Tests find what they read by these (tests/engine/models.hpp, tests/cuda/backend/rig.hpp)."""
-    # The emulator has a megabyte of thread-local memory, and the C++ runtime in it wants that in the static block.
+    """Returns the environment by which tests find their files (tests/engine/models.hpp, tests/cuda/backend/rig.hpp)."""
+    # The emulator has a megabyte of thread-local memory. The C++ runtime that it contains needs this memory in the static TLS block.
     tunables = {} if device else {"GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=4194304"}
     return {**with_toolkit(os.environ), **tunables, "TESSERA_TEST_SOURCE": str(bundle / "data/source"),
             "TESSERA_TEST_SHARED": str(bundle / "data/shared"), "TESSERA_TEST_CUDA": "device" if device else "emulator",
@@ -23,7 +23,8 @@ def environment(bundle, programs, device):
 
 
 def cases(program, env):
-    """Names of the test cases. Catch2 2 exits with their number; 3 knows other words."""
+    """Returns the names of the test cases. Versions 2 and 3 of Catch2 have different options for this; the exit status of 2 is the
+    number of test cases."""
     for words in (["--list-test-names-only"], ["--list-tests", "--verbosity", "quiet"]):
         done = subprocess.run([program, *words], env=env, capture_output=True, text=True, timeout=60)
         names = [line.strip() for line in done.stdout.splitlines() if line.strip()]
@@ -33,8 +34,8 @@ def cases(program, env):
 
 
 def finish(command, env, deadline, gently=False):
-    """(exit status, all that it said); the status is None where it did not end in time. Gently: then it is asked to end
-    (SIGINT), and may still say what it has."""
+    """Runs a command. Returns its exit status and its output. The status is None if the command did not end in time and was killed. With
+    `gently`, the command gets SIGINT first, and 15 seconds to print its results."""
     left = deadline - time.monotonic()
     if left <= 1:
         return None, ""
@@ -58,22 +59,23 @@ def communicate(process, seconds):
 
 
 def only(name):
-    """What has a program run just that test case."""
+    """Returns the argument with which a test program runs only this test case."""
     return re.sub(r'([\\,\["])', r"\\\1", name)
 
 
 def ran(output):
-    """Catch2 ends well, too, where no test case has the name."""
+    """Returns whether a test case ran. The exit status does not show this: it is 0 also if no test case has the name."""
     return re.search(r"\bin 1 test case\b|^test cases: +1\b", output, re.MULTILINE) is not None
 
 
 def verdict(output):
-    """Of a program that ended well. A test that is for the emulator only checks nothing on a device."""
+    """Returns the status of a test case whose program exited with 0. A test case that is only for the emulator checks nothing on a
+    device, and counts as skipped."""
     return "failed" if not ran(output) else "skipped" if "assertions: - none -" in output else "passed"
 
 
 def run_case(program, name, env, deadline):
-    """One test case: {"program", "case", "status", "seconds"} and, unless it passed, what it said."""
+    """Runs one test case. Returns {"program", "case", "status", "seconds"} and, unless it passed, "exit_status" and "output"."""
     start = time.monotonic()
     code, output = finish([str(program), only(name)], env, deadline)
     status = {None: "unfinished", 0: verdict(output), SKIPPED: "skipped"}.get(code, "failed")
@@ -105,7 +107,7 @@ def run(bundle, programs, deadline):
 
 
 def run_emulated(bundle, programs, deadline):
-    """That the bundle is whole: the small tests, and the benchmark of a tiny shape, on the emulated device."""
+    """Checks that the bundle is complete: runs the small tests, and the benchmark of a tiny shape, on the emulated device."""
     env = environment(bundle, programs, device=False)
     results = run_cases([programs / "test_cuda_small"], env, deadline)
     emulator = env["TESSERA_TEST_EMULATOR"]

@@ -1,4 +1,4 @@
-"""The machine: its GPU, driver and clocks, as nvidia-smi and the toolkit tell them."""
+"""Describes the machine: its GPU, driver and clocks, as nvidia-smi and the toolkit report them."""
 import os
 import platform
 import re
@@ -19,28 +19,28 @@ def say(text):
 
 
 def toolkit(program):
-    """A program of the CUDA toolkit: from PATH, or where the toolkit usually is. None if there is none."""
+    """Returns the path of a program of the CUDA toolkit, from PATH or from the toolkit's usual folder; None if it is not there."""
     home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     return shutil.which(program) or shutil.which(program, path=str(home / "bin"))
 
 
 def toolkit_libraries():
-    """The folder of the toolkit's libraries, or None."""
+    """Returns the folder of the toolkit's libraries, or None."""
     nvcc = toolkit("nvcc")
     folder = Path(os.path.realpath(nvcc)).parent.parent / "lib64" if nvcc else None
     return folder if folder and folder.is_dir() else None
 
 
 def with_toolkit(env):
-    """The environment, and the toolkit's libraries found where the system does not find them by itself: cuBLASLt is
-    looked for when an engine is made, and without it all products are our own kernels'."""
+    """Returns the environment with the folder of the toolkit's libraries added to LD_LIBRARY_PATH. An engine looks for cuBLASLt there;
+    without cuBLASLt our own kernels compute all products."""
     folder = toolkit_libraries()
     paths = [path for path in (env.get("LD_LIBRARY_PATH"), folder) if path]
     return {**env, "LD_LIBRARY_PATH": ":".join(map(str, paths))} if folder else dict(env)
 
 
 def output_of(*command):
-    """Standard output, or None where the program is absent or fails."""
+    """Returns the standard output of a command; None if the program is not there or fails."""
     if command[0] is None:
         return None
     try:
@@ -51,7 +51,8 @@ def output_of(*command):
 
 
 def query(field):
-    """Of the first GPU; None where nvidia-smi does not know. One by one: asked for several, it may answer none."""
+    """Returns a field of the first GPU; None if nvidia-smi does not know it. Asks for one field, because nvidia-smi may answer nothing if
+    one of several fields is unknown."""
     text = output_of("nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits", "--id=0")
     return (text or "").strip() or None
 
@@ -74,7 +75,7 @@ def describe():
 
 
 class ClockLog:
-    """Clocks while something runs, twice a second: with ClockLog() as log: ...; log.summary()."""
+    """Records the clocks twice a second while something runs: with ClockLog() as log: ...; log.summary()."""
 
     def __enter__(self):
         self.samples = []
@@ -93,7 +94,7 @@ class ClockLog:
         for line in self.process.stdout:
             try:
                 self.samples.append([float(value) for value in line.split(",")])
-            except ValueError:  # "[N/A]"
+            except ValueError:  # a value is "[N/A]"
                 continue
 
     def __exit__(self, *exception):

@@ -1,4 +1,4 @@
-"""The bundle's programs, in one archive: they have the library in common, and so take hardly more than one of them.
+"""Packs the bundle's programs into one archive. They share the code of the library, so the archive is hardly larger than for one program.
 
 programs.py FOLDER ARCHIVE packs what is in the folder.
 """
@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 
 ARCHIVE = "programs.tar.xz"
-# Larger than a few programs, so that what one has in common with another is found.
+# The dictionary is larger than a few programs, so that the compressor finds the code that two programs share.
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 3, "dict_size": 64 << 20}]
 
 

@@ -1,4 +1,4 @@
-"""results.json and results.md out of the parts' files."""
+"""Makes results.json and results.md from the files of the parts."""
 import json
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ PARTS = ("conformance", "sanitizer", "benchmark", "emulated")
 
 
 def collect(directories):
-    """The parts by name; of one that is in several folders, the first."""
+    """Returns the parts by name. If several folders have a part, the first one counts."""
     parts = {}
     for directory in directories:
         for part in PARTS:
@@ -26,7 +26,7 @@ def table(columns, rows):
 
 
 def number(value):
-    """Three digits, or all before the point."""
+    """Writes a number with three digits, or with all digits before the point."""
     if value is None:
         return "-"
     digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2 if value >= 0.9995 else 3
@@ -118,7 +118,7 @@ def markdown(parts):
 
 
 def write(directories):
-    """results.json and results.md in the first of the folders."""
+    """Writes results.json and results.md into the first folder."""
     parts = collect(directories)
     if not parts:
         raise SystemExit(f"no results in {', '.join(map(str, directories))}")

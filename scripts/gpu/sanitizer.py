@@ -1,17 +1,17 @@
-"""The small tests under compute-sanitizer: accesses outside of memory, and races of shared memory."""
+"""Runs the small tests under compute-sanitizer, which finds accesses outside of memory, and races in shared memory."""
 import re
 import time
 
 from conformance import LONGEST, SKIPPED, cases, environment, finish, only, ran
 from machine import output_of, say, toolkit
 
-FOUND = 86  # the exit status that the tool is to end with when it has found something
+FOUND = 86  # exit status of the tool if it has found something
 PROGRAM = "test_cuda_small"
-SHARES = {"memcheck": 0.4, "racecheck": 1.0}  # of the time that is left when the tool's turn comes
+SHARES = {"memcheck": 0.4, "racecheck": 1.0}  # share of the remaining time that the tool gets; the tools run in this order
 
 
 def summary(tool, output):
-    """What the tool has counted: errors, or hazards and errors and warnings among them."""
+    """Returns the counts of the tool: errors; for racecheck hazards, and how many of them are errors and warnings."""
     if tool == "racecheck":
         match = re.search(r"RACECHECK SUMMARY: (\d+) hazards? displayed \((\d+) errors?, (\d+) warnings?\)", output)
         return dict(zip(("hazards", "errors", "warnings"), map(int, match.groups()))) if match else {}

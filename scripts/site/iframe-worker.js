@@ -1,5 +1,5 @@
-// Search in pages that are read as files: there a browser refuses to start a worker. This one runs in a hidden frame instead. The theme
-// looks for the name IFrameWorker, and waits for importScripts() as for a promise.
+// Makes the search work in pages that are opened as files (file://), for which browsers start no worker. An IFrameWorker runs the worker's
+// script in a hidden frame instead. The theme looks for the name IFrameWorker, and takes the result of importScripts() for a promise.
 class IFrameWorker extends EventTarget {
   constructor(url) {
     super();

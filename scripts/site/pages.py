@@ -1,7 +1,7 @@
-"""The pages of the site of documents, as mkdocs asks for them (a hook of mkdocs.yml; scripts/docs runs it).
+"""Makes the pages of the site of documents. mkdocs.yml names this file as a hook, and scripts/docs runs mkdocs.
 
 A page keeps its path in the repository, so that its links stay true. The site has
-- every Markdown file of FOLDERS, README.md and CHANGELOG.md, turned from GitHub's Markdown into that of Python-Markdown;
+- every Markdown file of FOLDERS, README.md and CHANGELOG.md, turned from GitHub's Markdown into Python-Markdown's;
 - a page source/PATH for each source file or folder that a page links to;
 - the reference of the headers by Doxygen, in api/, with its names in the search.
 """
@@ -28,7 +28,7 @@ CODE = re.compile(r'(`+)(?!`).*?(?<!`)\1(?!`)')
 
 
 def on_files(files, config):
-    """Replaces the files of docs_dir by those of the repository; the theme's own stay."""
+    """Replaces the files of docs_dir by files of the repository. The files of the theme stay."""
     result = Files([file for file in files if file.src_dir != config.docs_dir])
     markdown = [ROOT / 'README.md', ROOT / 'CHANGELOG.md', *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob('*.md')))]
     sources = set()
@@ -52,7 +52,7 @@ def on_files(files, config):
 
 
 def on_nav(nav, config, files):
-    """Puts the reference of the headers, which is no page of mkdocs, first under Reference."""
+    """Puts the reference of the headers first under Reference. mkdocs does not know it, because it is no page of mkdocs."""
     for section in nav.items:
         if section.title == 'Reference':
             link = Link('API: every class and function', 'api/index.html')
@@ -82,18 +82,18 @@ def on_page_markdown(markdown, page, config, files):
             is_numbered = False
         if not is_code:
             line = linked(line, ROOT / uri)
-        # A list, a table or a piece of code may follow a text at once at GitHub.
+        # On GitHub a list, a table or a block of code may follow a text without an empty line. Python-Markdown needs the empty line.
         kind = kind_of(line) if not is_code or not was_code else ''
         if kind and before.strip() and kind != kind_of(before) and not before.startswith('<!--') and not (before.startswith(' ') and kind == 'list'):
             result.append('')
         if is_numbered and line.startswith('   '):
-            line = ' ' + line  # what belongs to an item stands four columns in
+            line = ' ' + line  # Python-Markdown wants the text of an item indented by four columns
         result.append(line)
         before, was_code = line, is_code
     return '\n'.join(result)
 
 
-@event_priority(-50)  # after the search's index is written, before it is made one for pages that are read as files
+@event_priority(-50)  # after the index of the search is written, before it is converted for pages that are opened as files
 def on_post_build(config):
     """Adds the names of the headers to the search."""
     index_file = pathlib.Path(config.site_dir) / 'search/search_index.json'
@@ -119,7 +119,7 @@ def is_text(path):
 
 
 def source_page(path):
-    """As a path in the site. The name ends in .md twice where the file is Markdown itself, which no link is to."""
+    """Returns the path in the site of a source's page. For a Markdown file it would end in .md twice, but no link leads to such a page."""
     return f'source/{path.relative_to(ROOT).as_posix()}' + ('/index.md' if path.is_dir() else '.md')
 
 
@@ -136,7 +136,7 @@ def source_text(path):
 
 
 def lines_of(markdown):
-    """Each line with whether it belongs to a piece of code, its fences included."""
+    """Yields each line, and whether it belongs to a block of code (or is a fence of the block)."""
     fence = ''
     for line in markdown.splitlines():
         bare = line.lstrip()
@@ -156,7 +156,7 @@ def without_code(line):
 
 
 def linked(line, page):
-    """The line with its links to source files led to their pages; `code` is left alone."""
+    """Returns the line with its links to source files changed to links to their pages. Text in backticks stays as it is."""
     code = [match.span() for match in CODE.finditer(line)]
 
     def changed(match):
@@ -197,7 +197,7 @@ def add_reference(files, config):
 
 
 def linked_header(row):
-    """The row of docs/headers.md with its header led to the page that Doxygen makes of it."""
+    """Returns a row of docs/headers.md with a link from the header to its page by Doxygen."""
     for compound in tags('file'):
         if f"{compound.findtext('path')}{compound.findtext('name')}".endswith(f'/tessera/{row[1]}'):
             return f"| [`{row[1]}`](../api/{compound.findtext('filename')}) |"
@@ -210,7 +210,7 @@ def tags(*kinds):
 
 
 def names_of_reference():
-    """Entries of the search: a class, and each function or type that a class or a namespace has."""
+    """Returns entries for the search: each class, and each function and type of a class or namespace."""
     entries = []
     for compound in tags('class', 'struct', 'namespace'):
         kind, name = compound.get('kind'), compound.findtext('name')

@@ -15,9 +15,10 @@ using tessera::Json;
 
 namespace {
 
-constexpr std::size_t kPiece = 64;  // bytes of an event of a replayed answer, about
+constexpr std::size_t kPiece = 64;  // about how many bytes of text an event of a replayed answer has
 
-// Returns whether a text came to its own end, or to the length that its request allows; the latter is part of what questions must have equal.
+// Returns whether a text came to its own end, or to the length that its request allows. A text of that length can be cached, because only
+// requests with the same length get it.
 bool is_whole(std::string_view finish_reason) { return finish_reason == "stop" || finish_reason == "length"; }
 
 std::int64_t now_seconds() { return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -54,7 +55,7 @@ bool has_more(const Json& message) {
   return filled("tool_calls") || filled("function_call") || filled("reasoning_content") || filled("reasoning") || filled("refusal") || filled("audio");
 }
 
-// Returns the length of a piece of `text` that ends at a character's end.
+// Returns the length of the first piece of `text`, about kPiece bytes. The piece ends at the end of a character.
 std::size_t piece_size(std::string_view text) {
   std::size_t size = std::min(kPiece, text.size());
   while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) ++size;

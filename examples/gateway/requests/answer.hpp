@@ -20,25 +20,25 @@ struct Answer {
   bool is_plain = false;
 };
 
-// Reads an answer's object. nullopt: there is no choice in it.
+// Reads an answer's object. nullopt: the object has no choice.
 [[nodiscard]] std::optional<Answer> read_answer(Api api, const tessera::Json& object);
 
 // Writes an answer as one object, or as the events of a stream (with the last "data: [DONE]").
 [[nodiscard]] std::string to_object(Api api, const Answer& answer);
 [[nodiscard]] std::string to_events(Api api, const Answer& answer, bool with_usage);
 
-// Puts the events of a stream together to one answer, while they pass to the client.
+// Joins the events of a stream to one answer, while the events pass to the client.
 class EventReader {
  public:
   explicit EventReader(Api api) : api_(api) {}
-  // Takes bytes of a stream as they come. `pass` is called with each event that the client gets, its empty line included. Exception: the
-  // event that has nothing but the usage is passed only if `with_usage`.
+  // Takes bytes of a stream as they come. Calls `pass` with each event, its empty line included. Exception: an event that has only the
+  // usage is passed only if `with_usage`.
   void add(std::string_view bytes, bool with_usage, const std::function<void(std::string)>& pass);
   [[nodiscard]] bool ended() const noexcept { return ended_; }  // [DONE] has come
   [[nodiscard]] const Answer& answer() const noexcept { return answer_; }
 
  private:
-  // Reads the data of an event. Returns whether it has nothing but the usage.
+  // Reads the data of an event. Returns whether the event has only the usage.
   bool take(std::string_view data);
 
   Api api_;

@@ -80,7 +80,7 @@ unsigned Answering::run(Question question, bool cacheable, bool storable) {
     if (joined.lead && !stop_.stop_requested()) joined.lead->land(std::nullopt);  // the others need not wait for a second failure
     throw;
   }
-  store_ = {};  // it refers to this function's objects
+  store_ = {};  // store_ refers to this function's objects
   if (joined.lead) joined.lead->land(std::nullopt);  // does nothing if an answer was stored
   return status;
 }
@@ -190,7 +190,8 @@ std::optional<unsigned> Answering::ask_adaptively(const Question& question) {
     parts_.figures.count_escalation(certainty ? "uncertain" : "no log-probabilities");
     return std::nullopt;
   }
-  // Neither tool calls nor log-probabilities are put into events here: the large model streams them.
+  // This answer cannot become a stream, because to_events() writes neither tool calls nor log-probabilities. The large model streams
+  // an answer of its own.
   if (question.streams && (!answer->is_plain || question.wants_logprobs)) {
     parts_.figures.count_answer(small.name(), *answer);
     parts_.figures.count_escalation("not a text");
@@ -224,7 +225,7 @@ unsigned Answering::send_answer(const Question& question, const Answer& answer) 
   return 200;
 }
 
-// A server's refusal goes to the client as it is, with the time after which the client may try again.
+// Sends a server's refusal to the client unchanged, with the time after which the client may try again.
 unsigned Answering::send_failure(const UpstreamAnswer& answer) {
   if (answer.status == 200) throw ApiError(502, "The server behind the gateway sent an empty stream.");
   HttpResponse response{.status = answer.status, .body = answer.body, .headers = headers()};

@@ -45,8 +45,8 @@ class Answering {
       : parts_(parts), tenant_(std::move(tenant)), authorization_(std::move(authorization)), reply_(std::move(reply)), stop_(std::move(stop)) {}
 
   // Sends the answer and returns its status. Throws server::ApiError, but only before anything was sent. `cacheable`: false if the client wants
-  // a new answer (Cache-Control: no-cache), which is stored nevertheless. `storable`: false for Cache-Control: no-store. While another client's
-  // request computes the answer, the question is put away.
+  // a new answer (Cache-Control: no-cache), which is stored nevertheless. `storable`: false for Cache-Control: no-store. While the question
+  // waits for another client's answer, its large values are dropped (put_away()).
   unsigned run(Question question, bool cacheable, bool storable);
 
  private:
@@ -61,7 +61,7 @@ class Answering {
   unsigned send_answer(const Question& question, const Answer& answer);
   unsigned send_failure(const UpstreamAnswer& answer);
   [[noreturn]] void fail(const Tier& tier, const UpstreamError& error);
-  // Counts and keeps an answer that a tier gave. Call it before the answer's end is sent.
+  // Counts and stores an answer of a tier. Call this before the end of the answer is sent.
   void took(const Question& question, const Tier& tier, const Answer& answer);
   [[nodiscard]] const std::vector<float>& vector(const Question& question);
   [[nodiscard]] server::Headers headers() const;
@@ -73,8 +73,8 @@ class Answering {
   std::optional<std::vector<float>> vector_;
   std::string cache_note_ = "none";  // for the header x-cache
   std::string tier_note_, compressed_note_;
-  // Puts a model's answer into the cache, and gives it to waiting requests; empty: the answer is not stored. Called before the client has all of
-  // the answer, so that the client's next question finds it.
+  // Puts a model's answer into the cache, and hands it to waiting requests; empty: the answer is not stored. Called before the client has
+  // the whole answer, so that the client's next question finds the answer in the cache.
   std::function<void(const Answer&)> store_;
 };
 

@@ -16,7 +16,7 @@ constexpr std::string_view kFence = "```";
 bool is_end(char c) { return c == '.' || c == '!' || c == '?'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Returns the length of the code block that the text begins with, its last line included; a block without an end reaches to the end.
+// Returns the length of the code block at the start of the text, its last line included. A block without a last line reaches to the end.
 std::size_t fenced_size(std::string_view text) {
   const std::size_t close = text.find("\n```", kFence.size());
   if (close == text.npos) return text.size();
@@ -24,7 +24,7 @@ std::size_t fenced_size(std::string_view text) {
   return line == text.npos ? text.size() : line + 1;
 }
 
-// Returns the length of the first sentence or line, the white space behind it included.
+// Returns the length of the first sentence or line, the white space after it included.
 std::size_t sentence_size(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size() && text[i] != '\n' && !(is_end(text[i]) && (i + 1 == text.size() || is_space(text[i + 1])))) ++i;
@@ -33,7 +33,7 @@ std::size_t sentence_size(std::string_view text) {
   return i;
 }
 
-// Returns the member for writing; nullptr if it is not there.
+// Returns the member of an object, so that it can be changed; nullptr if it is absent.
 Json* find(Json& object, std::string_view key) {
   if (object.members() == nullptr) return nullptr;
   for (auto& [name, value] : *object.members()) {

@@ -1,4 +1,4 @@
-// Shortens long texts of prompts: leaves out the sentences that a small model finds most predictable, because they say least that is new.
+// Shortens long texts of prompts: leaves out the sentences that a small model predicts best, because they add the least information.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct SentenceScore {
   std::size_t tokens = 0;
   double surprise = 0;  // the sum of -ln p of its tokens
 };
-// Scores the sentences of one text, each as the continuation of those before it. nullopt: the text cannot be scored, and stays as it is.
+// Scores the sentences of one text, each as the continuation of the earlier sentences. nullopt: the text cannot be scored, and stays.
 using ScoreSentences = std::function<std::optional<std::vector<SentenceScore>>(const std::vector<std::string_view>& sentences)>;
 
 // Cuts a text into sentences and lines; code between ``` lines is one piece. The pieces, joined, are the text.

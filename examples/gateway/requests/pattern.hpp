@@ -15,7 +15,7 @@ class Pattern {
  public:
   // Throws Failure (invalid_argument) that says where the expression is wrong.
   explicit Pattern(const std::string& expression);
-  // nullopt: the search took too long, or there was no memory for it.
+  // Returns whether the expression matches somewhere in the text. nullopt: the search took too long, or there was not enough memory.
   [[nodiscard]] std::optional<bool> is_in(std::string_view text) const;
 
  private:

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 8> kWithoutEffect = {"stream", "stream_op
 // Fields whose answers hold more than a text.
 constexpr std::array<std::string_view, 8> kNotText = {"logprobs", "top_logprobs", "logit_bias", "audio", "modalities", "echo", "suffix", "prediction"};
 
-// Returns a message's content if it is text alone: a text, or parts of type text.
+// Returns a message's content if it is only text: a string, or parts of type text. Otherwise returns nullopt.
 std::optional<std::string> text_of(const Json* content) {
   if (content == nullptr) return std::nullopt;
   if (content->string() != nullptr) return *content->string();
@@ -40,7 +40,7 @@ std::optional<std::string> text_of(const Json* content) {
   return all;
 }
 
-// Writes the members in the order of their names, so that two orders are one context.
+// Writes the members in the order of their names, so that requests that differ only in the order of members have the same context.
 std::string context_of(const Json::Object& members, std::string_view without, const std::string& instead) {
   std::vector<std::pair<std::string_view, const Json*>> sorted;
   for (const auto& [key, value] : members) {
@@ -69,7 +69,7 @@ void read_messages(Question& q) {
   if (role == nullptr || *role != "user") q.never_cached = "the last message is not the user's";
   else if (!text) q.never_cached = "the last message is not a text";
   q.text = text.value_or("");
-  // Everything of the messages but the question's text.
+  // All messages, but the last one without its content, which is the question's text.
   Json::Array others(all.begin(), all.end() - 1);
   Json::Object of_last;
   if (const Json::Object* members = all.back().members()) {

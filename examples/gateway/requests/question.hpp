@@ -1,5 +1,5 @@
-// A client's request, read as far as the gateway needs it: the text to compare, all that must be equal for an answer to be reused, and
-// reasons why the answer must not be cached.
+// A client's request, read as far as the gateway needs it: the text that is compared with other questions; everything that must be equal if
+// an answer is reused; and the reason why an answer must not be cached.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,9 @@ struct Question {
   std::string never_cached{};   // the reason why the answer is neither looked up nor stored; empty: none
 };
 
-// Drops the large values of a question that has to wait: its body and its context, which take several times the bytes of the request's body.
+// Drops the large values of a question that has to wait: `body` and `context`, which take several times the bytes of the request's body.
 void put_away(Question& question) noexcept;
-// Reads the body of a question again that was put away. The context stays empty. Does nothing if the body is there.
+// Reads `body` again after put_away(). `context` stays empty. Does nothing if `body` is there.
 void take_up(Question& question);
 
 // Reads a request's body, which must outlive the question. Throws server::ApiError (400) for JSON that is broken or that has no messages or prompt.

@@ -22,7 +22,7 @@ class Bins {
   }
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] double sum() const noexcept { return sum_; }
-  // Writes a histogram as Prometheus reads it. A value that equals a bucket's border counts in this bucket.
+  // Writes a histogram in Prometheus' text format. A value that equals a bucket's upper border counts in this bucket.
   [[nodiscard]] std::string exposition(std::string_view name, std::string_view help) const {
     std::string out = fmt::format("# HELP {} {}\n# TYPE {} histogram\n", name, help, name);
     std::uint64_t below = 0;

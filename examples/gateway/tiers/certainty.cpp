@@ -11,10 +11,10 @@ using tessera::Json;
 
 namespace {
 
-constexpr int kTop = 5;  // most likely tokens that are asked for
-constexpr double kLeast = -100;  // an impossible token may come as -inf or -9999
+constexpr int kTop = 5;  // how many likeliest tokens a request asks for at each place
+constexpr double kLeast = -100;  // lower log-probabilities count as this: an impossible token may have -inf or -9999
 
-// Returns the entropy of the listed probabilities; the probability that the list leaves out counts as one token.
+// Returns the entropy of the listed probabilities, in nats. The rest of the probability counts as one more token.
 template <class Each>
 double entropy_of(const Each& each_logprob) {
   double entropy = 0, left = 1;

@@ -1,4 +1,4 @@
-// How certain a model was of its answer, by the log-probabilities that came with it.
+// Measures how certain a model was of its answer, by the log-probabilities in the answer.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace gateway {
 
 struct Certainty {
   double mean_logprob = 0;            // mean ln p of the answer's tokens
-  std::optional<double> mean_entropy; // mean entropy in nats, as far as the listed likeliest tokens show it; nullopt: none are listed
+  std::optional<double> mean_entropy; // mean entropy in nats, from the listed likeliest tokens; nullopt: no tokens are listed
   std::size_t tokens = 0;
 };
 
@@ -23,7 +23,7 @@ struct CertaintyLimits {
   }
 };
 
-// Reads an answer's log-probabilities. nullopt: it has none.
+// Reads an answer's log-probabilities. nullopt: the answer has none.
 [[nodiscard]] std::optional<Certainty> certainty_of(Api api, const tessera::Json& answer);
 // Adds to a request's body the fields that ask for log-probabilities.
 void ask_for_logprobs(Api api, tessera::Json& body);

@@ -16,8 +16,8 @@ class Classifier {
 
   [[nodiscard]] std::size_t dimensions() const noexcept { return weights_.size(); }
   [[nodiscard]] double threshold() const noexcept { return threshold_; }
-  // Returns the chance, 0 to 1. A vector of another length gives 1, so that the large model answers: too much
-  // work rather than a bad answer.
+  // Returns the chance that the question is difficult, 0 to 1. Returns 1 for a vector of another length, so that the large model answers:
+  // too much work is better than a bad answer.
   [[nodiscard]] double difficulty(std::span<const float> vector) const;
 
  private:

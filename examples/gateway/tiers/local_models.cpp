@@ -40,13 +40,13 @@ SentenceScorer::SentenceScorer(const std::string& place, const tessera::EngineOp
 std::optional<std::vector<SentenceScore>> SentenceScorer::score(const std::vector<std::string_view>& sentences) const {
   std::vector<SentenceScore> scores;
   tessera::Session session;
-  std::size_t room = 0;  // tokens that the session still takes
+  std::size_t room = 0;  // tokens for which the session still has room
   for (const std::string_view sentence : sentences) {
     const bool is_first = session.context() == 0;
     auto tokens = engine_.tokenizer().encode(sentence, {.bos = is_first ? tessera::Bos::as_model : tessera::Bos::never});
     if (!tokens) return std::nullopt;
     SentenceScore score{.tokens = tokens->size()};
-    if (session.context() == 0 || tokens->size() > room) {  // the text goes on in a new session, without what stands before
+    if (session.context() == 0 || tokens->size() > room) {  // a new session: it does not see the earlier sentences
       auto made = engine_.session();
       if (!made || tokens->size() > made->context()) return std::nullopt;
       session = *std::move(made);

@@ -16,7 +16,7 @@ class Embedder {
  public:
   // Loads the model at a path or a name (model_place()). Throws Failure.
   Embedder(const std::string& place, const tessera::EngineOptions& options);
-  // Returns a vector of length 1, or an empty one if the text is longer than the model reads, or if the model failed. Any thread may call this.
+  // Returns a vector of length 1; an empty vector if the text is longer than the model reads, or if the model fails. Any thread may call.
   [[nodiscard]] std::vector<float> vector_of(std::string_view text) const;
   [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostWaiting = 64;
 
-// A check that waits or runs. Counts itself up and down, so that a check that throws, or that cannot be queued, does not stay counted.
+// A check that waits or runs. It is counted as long as this object lives, so a check that throws or cannot be queued does not stay counted.
 class Waiting {
  public:
   explicit Waiting(std::atomic<std::size_t>& count) : count_(count) { ++count_; }
@@ -48,7 +48,7 @@ void Quality::consider(const Question& question, Given given) {
   if (waiting_ >= kMostWaiting) return figures_.count_failure("quality", "too many wait");
   auto waiting = std::make_shared<const Waiting>(waiting_);
   Question kept = question;
-  kept.written = {};  // the request's body goes with the request
+  kept.written = {};  // the body is destroyed with the request
   worker_.post([this, question = std::move(kept), given = std::move(given), waiting = std::move(waiting)] {
     if (stop_.stop_requested()) return;
     try {

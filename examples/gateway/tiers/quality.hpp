@@ -30,17 +30,17 @@ struct QualityOptions {
 class Quality {
  public:
   using Embed = std::function<std::vector<float>(std::string_view)>;
-  // Throws Failure if the log cannot be written. All objects must outlive this one; `stop` ends comparisons that run.
+  // Throws Failure if the log cannot be written. The references must outlive this object. `stop` ends comparisons that run.
   Quality(const QualityOptions& options, const Tier& large, Embed embed, SemanticCache* cache, Figures& figures, std::stop_token stop);
 
   struct Given {
     std::string source;  // "cache" or "small"
     std::string text;
     std::string authorization{};
-    double similarity = 0;    // similarity of the asked and the cached question; only if `source` is "cache"
+    double similarity = 0;    // similarity of the client's and the cached question; only if `source` is "cache"
     std::uint64_t entry = 0;  // SemanticCache::Hit::id; 0: not in the cache
   };
-  // Draws whether this answer is checked. If so, queues the check; while 64 checks wait, further ones are left out.
+  // Draws whether this answer is checked. If so, queues the check. While 64 checks wait, further answers are not checked.
   void consider(const Question& question, Given given);
 
  private:

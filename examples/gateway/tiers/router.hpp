@@ -37,12 +37,12 @@ struct Decision {
 
 class Router {
  public:
-  // `easy`: the route of questions that the classifier takes for easy.
+  // `easy`: the route of questions that the classifier finds easy. `otherwise`: the route if no rule holds and the classifier is not used.
   explicit Router(std::vector<Rule> rules = {}, std::optional<Classifier> classifier = {}, Route easy = Route::adaptive, Route otherwise = Route::large)
       : rules_(std::move(rules)), classifier_(std::move(classifier)), easy_(easy), otherwise_(otherwise) {}
 
-  // `vector`: computes the question's vector; it is called only if there is a classifier and no rule holds. If the vector is empty, the
-  // classifier is not asked.
+  // Returns the route of a question. `vector` computes the question's vector; it is called only if there is a classifier and no rule holds.
+  // If the vector is empty, the classifier is not used.
   [[nodiscard]] Decision route(const Question& question, const std::function<std::span<const float>()>& vector) const;
 
  private:
@@ -51,8 +51,8 @@ class Router {
   Route easy_, otherwise_;
 };
 
-// Reads {"rules": [{"name": ..., "tier": "small", "regex": ..., "keywords": [...], "longer": N, "shorter": N, "turns": N, "tools": true}]}.
-// Throws Failure.
+// Read {"rules": [{"name": ..., "tier": "small", "regex": ..., "keywords": [...], "longer": N, "shorter": N, "turns": N, "tools": true}]},
+// from a text and from a file. Throw Failure.
 [[nodiscard]] std::vector<Rule> parse_rules(std::string_view text);
 [[nodiscard]] std::vector<Rule> read_rules(const std::string& path);
 

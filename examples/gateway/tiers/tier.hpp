@@ -1,4 +1,4 @@
-// One or several servers of the same model. Requests go to them in turn; a server that cannot be reached is passed over.
+// One or several servers with the same model. Requests go to the servers in turn. A server that cannot be reached is passed over.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ using server::UpstreamError;
 
 class Tier {
  public:
-  // `model`: the model's name that requests get in place of the client's; empty: the client's stays. `retries`: how often a request is
-  // tried again if its answer has not begun.
+  // `model`: replaces the client's name of the model in requests; empty: the client's name stays. `retries`: how often a request is tried
+  // again if its answer has not begun.
   Tier(std::string name, std::string model, std::vector<Upstream> servers, std::size_t retries)
       : name_(std::move(name)), model_(std::move(model)), servers_(std::move(servers)), retries_(retries) {}
 
@@ -26,8 +26,8 @@ class Tier {
   [[nodiscard]] const std::string& model() const noexcept { return model_; }
   [[nodiscard]] const std::vector<Upstream>& servers() const noexcept { return servers_; }
 
-  // Asks a server as Upstream::ask() does. If the server cannot be reached, or answers 502 or 503 without Retry-After, asks the next server (if
-  // there is only one, the same again).
+  // Asks a server, by Upstream::ask(). If the server cannot be reached, or answers 502 or 503 without Retry-After, asks the next server. If
+  // there is only one server, asks it again.
   [[nodiscard]] UpstreamAnswer ask(const std::string& method, const std::string& path, const std::string& body, const std::string& authorization,
                                    const std::stop_token& stop, const Upstream::Pass& pass = {}) const;
 

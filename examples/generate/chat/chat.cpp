@@ -39,7 +39,7 @@ std::string_view end_of_answer(FinishReason finish, bool full) {
   }
 }
 
-// Prints a line of figures behind each answer, on standard error.
+// Prints a line of figures after an answer, on standard error.
 void print_figures(const Answer& answer, const Conversation& conversation) {
   const tessera::Figures f = answer.figures();
   const tessera::ReadSummary prompt = answer.prompt();
@@ -232,7 +232,7 @@ void Chat::answer() {
   }
 }
 
-// Removes messages that no template takes: calls that will not be answered, and a turn without an answer.
+// Removes messages that templates refuse: calls that will not be answered, and a turn without an answer.
 void Chat::settle() {
   tessera::Message& last = messages().back();
   const std::size_t calls = last.tool_calls.size();
@@ -245,7 +245,7 @@ void Chat::settle() {
   if (last.role == "user" || last.role == "tool" || lacks_result) forget_turn();
 }
 
-// Answers once. Returns whether the answer has calls to be answered.
+// Writes one answer. Returns whether the answer has calls that wait for results.
 bool Chat::answer_once() {
   make_room();
   std::optional<tessera::Matcher> must_be = matcher();
@@ -312,7 +312,7 @@ int converse(const Options& options) {
   (void)read_constraint(options);
   tessera::ChatRequest request = first_request(options);
   Interrupts interrupts(IdleInterrupt::wakes, &TerminalModes::leave);
-  const std::unique_ptr<LineReader> lines = make_line_reader(interrupts);  // keeps what is typed from now on
+  const std::unique_ptr<LineReader> lines = make_line_reader(interrupts);  // keeps text that is typed from now on
   std::vector<tessera::AdapterUse> adapters;
   const auto engine = [&] {
     const Interruptible work(interrupts);

@@ -19,14 +19,14 @@ inline constexpr std::size_t kLongestAnswer = 1024;  // tokens, without -n
 // Figures since the program began, or since /reset.
 struct ChatStatistics {
   std::size_t answers = 0;
-  std::size_t read = 0, kept = 0;  // tokens of prompts that were computed, and that the session had already
+  std::size_t read = 0, kept = 0;  // tokens of prompts: read were computed, kept were in the session already
   std::size_t tokens = 0;          // tokens of answers
   double seconds = 0.0;            // seconds of reading and writing
 };
 
 class Chat {
  public:
-  // `adapters`: those of --lora, with which the conversation begins.
+  // `adapters`: the adapters of --lora, with which the conversation begins.
   Chat(const Options& options, tessera::Conversation conversation, std::vector<tessera::AdapterUse> adapters, Interrupts& interrupts,
        LineReader& lines, std::string model);
   // Runs until the lines end. Returns the exit status: 1 if a turn failed and no user was at the terminal to see it.
@@ -84,7 +84,7 @@ class Chat {
   Interrupts& interrupts_;
   LineReader& lines_;
   std::string model_;
-  std::vector<tessera::AdapterUse> adapters_;  // all of --lora, also those with scale 0
+  std::vector<tessera::AdapterUse> adapters_;  // all adapters of --lora, also with scale 0
   std::string own_file_{};  // the file that /save may overwrite
   std::optional<tessera::Grammar> constraint_;
   std::optional<tessera::CompiledGrammar> compiled_;

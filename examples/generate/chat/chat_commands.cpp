@@ -164,7 +164,7 @@ void Chat::think(const std::string& how) {
   arguments.emplace_back("enable_thinking", how != "off");
 }
 
-// Writes a file beside the old one first, so that a full disk leaves the old one as it was.
+// Saves the conversation. Writes a new file beside the old file first, so that a full disk leaves the old file as it was.
 void Chat::save(const std::string& path) {
   std::error_code error;
   const std::filesystem::path target = tessera::tool::path_of(path), part = tessera::tool::path_of(path + ".part");

@@ -15,7 +15,7 @@ using Messages = std::vector<tessera::Message>;
 
 bool begins_turn(const tessera::Message& message) { return message.role == "user"; }
 
-// Removes the oldest turn, if it is not the last one. The system's messages in front of it stay.
+// Removes the oldest turn, unless it is the only one. The system messages in front of the turn stay.
 std::size_t drop_oldest_turn(Messages& list) {
   const auto oldest = std::find_if(list.begin(), list.end(), begins_turn);
   if (oldest == list.end()) return 0;

@@ -43,8 +43,8 @@ class EditedReader final : public LineReader {
     el_set(editor_, EL_EDITOR, "emacs");
     el_set(editor_, EL_HIST, history, history_);
     el_set(editor_, EL_GETCFN, &EditedReader::get);
-    // Sets the terminal modes that apply between two lines. By default libedit would switch icanon and echo on there: the terminal would
-    // show typed text, and the switch could lose some. With these modes typed text waits unseen, and Ctrl-C does not discard it (noflsh).
+    // Sets the terminal modes between two lines. By default libedit would switch icanon and echo on: the terminal would show typed text,
+    // and the switch could lose some of the text. With these modes typed text waits unseen, and Ctrl-C does not discard the text (noflsh).
     el_set(editor_, EL_SETTY, "-x", "-icanon", "-echo", "+noflsh", nullptr);
     el_set(editor_, EL_BIND, "\\e[3~", "ed-delete-next-char", nullptr);
     el_set(editor_, EL_BIND, "\\e[1;5C", "em-next-word", nullptr);

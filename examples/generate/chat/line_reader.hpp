@@ -1,5 +1,5 @@
-// Reads lines from standard input: on a terminal with editing and a history, if the program was built with libedit; otherwise
-// plainly. The readers set the terminal's modes: what is typed while no line is read is not shown and waits.
+// Reads lines from standard input. On a terminal, lines can be edited and there is a history, if the program was built with libedit.
+// The readers set the terminal's modes: text that is typed while no line is read is not shown, and waits for the next line.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ class LineReader {
   virtual ~LineReader() = default;
   // Reads a line. Shows the prompt on standard error, and only on a terminal.
   [[nodiscard]] virtual Line read(const std::string& prompt) = 0;
-  [[nodiscard]] virtual bool is_terminal() const = 0;  // a user types, and sees the prompt
+  [[nodiscard]] virtual bool is_terminal() const = 0;  // true: a user types, and sees the prompt
 };
 
 [[nodiscard]] std::unique_ptr<LineReader> make_line_reader(Interrupts& interrupts);
 
-// Waits for a byte of standard input or for Ctrl-C, and says which came first. Used by both kinds of reader.
+// Waits for a byte of standard input or for Ctrl-C, and returns which came first. Both kinds of reader use this.
 [[nodiscard]] Input next_byte(Interrupts& interrupts, char& byte);
 
 #ifdef GENERATE_LIBEDIT

@@ -11,13 +11,13 @@
 
 #include "options.hpp"
 
-// The end of a generation.
+// The end of a generation, with its figures.
 struct Outcome {
   tessera::FinishReason finish = tessera::FinishReason::none;
   tessera::Figures figures;
   std::optional<std::uint64_t> seed = {};  // none if nothing was drawn
   std::optional<tessera::Error> error = {};
-  std::vector<tessera::AdapterUse> adapters = {};  // the session's
+  std::vector<tessera::AdapterUse> adapters = {};  // adapters of the session
 };
 
 class Output {

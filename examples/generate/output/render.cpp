@@ -1,4 +1,4 @@
-// --render: shows a conversation as the chat template writes it, without the model's weights.
+// --render: shows the text that the chat template makes of a conversation. Needs no weights.
 #include <fmt/format.h>
 
 #include <tessera/chat/chat_template.hpp>

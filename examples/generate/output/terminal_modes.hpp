@@ -1,9 +1,9 @@
 // The modes of the terminal on standard input.
 #pragma once
 
-// Decides whether the terminal shows typed text. Text that is typed while it is hidden waits, and is part of the next line that is
-// read; Ctrl-C does not discard it. The destructor restores the modes that the terminal had. Does nothing if standard input is no
-// terminal, or if the program runs in the background. Make only one at a time.
+// Shows or hides typed text on the terminal. Hidden text waits, and is part of the next line that is read; Ctrl-C does not discard it.
+// The destructor restores the modes that the terminal had. Does nothing if standard input is no terminal, or if the program runs in the
+// background. Only one object may exist at a time.
 class TerminalModes {
  public:
   TerminalModes();

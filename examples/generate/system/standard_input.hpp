@@ -8,5 +8,5 @@
 
 enum class Input { byte, interrupted, end };
 
-// Waits for bytes of standard input or for Ctrl-C, and says which came first. `n` is how many bytes were read. Throws Failure.
+// Waits for bytes of standard input or for Ctrl-C, and returns which came first. `n` gets the number of bytes read. Throws Failure.
 [[nodiscard]] Input read_input(Interrupts& interrupts, std::span<char> bytes, std::size_t& n);

@@ -40,7 +40,7 @@ class Server:
 
 
 def ask(port: int, prompt: str, tokens: int = 24) -> tuple[int, str]:
-    """Returns the status and the text; status 0: the connection broke."""
+    """Sends a request. Returns the status and the text; status 0: the connection broke."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     body = json.dumps({"prompt": prompt, "max_tokens": tokens, "temperature": 1, "seed": 7, "ignore_eos": True})
     try:
@@ -122,7 +122,7 @@ def check(name: str, command: list[str], config: str, program: str) -> None:
 
 
 def check_full(name: str, command: list[str], config: str, program: str) -> None:
-    """One server of three refuses everything with 429."""
+    """Checks that requests are answered while one of three servers refuses everything with 429."""
     servers = [Server(program, "--max-waiting", "1", "--max-running", "1"), Server(program), Server(program)]
     port = free_port()
     text = (HERE / config).read_text().replace("8080", str(port))

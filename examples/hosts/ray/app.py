@@ -29,8 +29,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 import tessera
 
-KEPT_TEXT = 256  # characters of a prompt that choose its replica: prompts that begin alike go to the same one, which has computed the beginning
-STUCK_SECONDS = 60.0  # a replica with requests that makes no step for so long is not healthy
+# First characters of a prompt, which choose its replica: prompts that begin alike go to the replica that has computed the beginning.
+KEPT_TEXT = 256
+STUCK_SECONDS = 60.0  # a replica that has requests, but makes no step for this time, is not healthy
 
 
 class Settings(BaseModel):
@@ -39,14 +40,14 @@ class Settings(BaseModel):
     model: str
     replicas: int = 2
     most_replicas: int = 0  # above `replicas`: Ray adds replicas while requests wait
-    threads: int = 0  # of a replica; Ray counts them as its CPUs
+    threads: int = 0  # threads of a replica; Ray counts them as the replica's CPUs
     kv_budget: int = 0  # bytes of keys and values; 0: earlier prompts are kept only within one full context
     max_running: int = 64
     adapters: str = ""  # "NAME=PATH,NAME=PATH"
 
 
 class Question(BaseModel):
-    """A request, as it goes from Front to Model."""
+    """A request that Front sends to Model."""
 
     prompt: str
     max_tokens: int = 16
@@ -58,7 +59,7 @@ class Question(BaseModel):
 
 @serve.deployment
 class Model:
-    """A replica. Its scheduler computes all requests that Ray sends to it together."""
+    """A replica. Ray sends it requests, which its scheduler computes together."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = Settings(**settings)
@@ -69,11 +70,11 @@ class Model:
 
     @serve.multiplexed(max_num_models_per_replica=8)
     async def adapter(self, name: str) -> tessera.Adapter:
-        """Loads an adapter. Ray drops the one that was used least recently, and sends requests to replicas that have theirs."""
+        """Loads an adapter. Ray drops the adapter that was used least recently, and sends requests to replicas that have their adapter."""
         return await asyncio.to_thread(self.engine.adapter, self.paths[name])
 
     async def generate(self, question: Question) -> AsyncIterator[dict[str, Any]]:
-        """Gives the pieces of the answer. When the client leaves, Ray cancels this generator, and the request ends within a step."""
+        """Yields the pieces of the answer. When the client leaves, Ray cancels this generator, and the request ends within a step."""
         name = serve.get_multiplexed_model_id()
         adapters = [await self.adapter(name)] if name else []
         try:
@@ -85,7 +86,7 @@ class Model:
                 ignore_eos=question.ignore_eos,
                 adapters=adapters,
             )
-        except (tessera.InvalidArgument, tessera.Busy) as error:  # an exception would come to Front without its class
+        except (tessera.InvalidArgument, tessera.Busy) as error:  # Front would get an exception without its class
             yield {"error": str(error), "status": 429 if isinstance(error, tessera.Busy) else 400}
             return
         async with request:
@@ -103,12 +104,12 @@ class Model:
             raise RuntimeError(f"the scheduler has made no step for {time.monotonic() - self.stepped:.0f} s")
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
-        """The figures from which by_waiting() decides."""
+        """Returns the figures from which by_waiting() decides."""
         figures = self.scheduler.figures
         return {"waiting": float(figures["waiting"]), "running": float(figures["running"])}
 
     async def figures(self) -> dict[str, Any]:
-        """The replica's figures, for people and checks."""
+        """Returns the replica's figures, for people and checks."""
         return {"pid": os.getpid(), **{key: self.scheduler.figures[key] for key in ("running", "waiting", "finished", "cancelled", "steps")}}
 
     async def __del__(self) -> None:
@@ -126,12 +127,13 @@ def by_waiting(context: AutoscalingContext) -> tuple[int, dict[str, Any]]:
 
 
 class Prompts(MultiplexMixin, RequestRouter):
-    """Sends prompts that begin alike to the same replica, by rendezvous hashing: if a replica goes, only its own prompts move. A replica that
-    takes no more requests is passed over. Without Ray's FIFOMixin, which gives a chosen replica to the oldest waiting request, whoever it was chosen
-    for. Ray's PrefixCacheAffinityRouter does the same by a tree of all texts, and needs ray[llm]."""
+    """Sends prompts that begin alike to the same replica, by rendezvous hashing: if a replica goes, only its own prompts move. Passes over
+    a replica that takes no more requests. Does not use Ray's FIFOMixin, which would give a replica to the oldest waiting request, even if
+    the replica was chosen for another one. Ray's PrefixCacheAffinityRouter also keeps alike prompts together, by a tree of all texts, and
+    needs ray[llm]."""
 
     async def choose_replicas(self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None) -> list[list[RunningReplica]]:
-        # Not by the class: Ray may have made it a second time, in this process, for the router.
+        # Looks for the attribute, not for the class Question: for the router Ray may have made the class a second time in this process.
         prompts = [each.prompt for each in pending_request.args if hasattr(each, "prompt")] if pending_request else []
         if pending_request is None or not prompts:  # a call for figures, for example
             return [[replica] for replica in random.sample(candidate_replicas, len(candidate_replicas))]
@@ -149,7 +151,7 @@ class Prompts(MultiplexMixin, RequestRouter):
 
 @serve.deployment
 class Front:
-    """Speaks HTTP. It computes nothing, so that one of them serves many replicas."""
+    """Answers HTTP requests. Front computes nothing, so one Front serves many replicas."""
 
     def __init__(self, model: DeploymentHandle, adapters: list[str]) -> None:
         self.model = model
@@ -168,7 +170,8 @@ class Front:
         name = body.get("model") or ""
         adapter = name if name in self.adapters else ""
         pieces = self.model.options(stream=True, multiplexed_model_id=adapter).generate.remote(question)
-        # The first piece says whether the request was taken: until then an error still has a status.
+        # Waits for the first piece, which says whether the request was accepted, because an error can have a status only before the answer
+        # begins.
         try:
             first = await anext(pieces)
         except asyncio.CancelledError:
@@ -194,7 +197,7 @@ class Front:
                 yield self.event(piece)
             yield "data: [DONE]\n\n"
         finally:
-            pieces.cancel()  # the client has gone, or this changes nothing
+            pieces.cancel()  # ends the request if the client has left; else has no effect
 
     @staticmethod
     def event(piece: dict[str, Any]) -> str:
@@ -209,7 +212,7 @@ def build(settings: Settings) -> serve.Application:
         policy = AutoscalingPolicy(policy_function=by_waiting)
         scaling = {"autoscaling_config": AutoscalingConfig(min_replicas=settings.replicas, max_replicas=settings.most_replicas, policy=policy)}
     model = Model.options(
-        max_ongoing_requests=4 * settings.max_running,  # further ones wait in Front; the scheduler runs max_running of these
+        max_ongoing_requests=4 * settings.max_running,  # further requests wait in Front; the scheduler runs max_running at once
         health_check_period_s=2,
         health_check_timeout_s=10,
         graceful_shutdown_timeout_s=30,

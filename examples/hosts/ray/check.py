@@ -31,7 +31,7 @@ def ask(prompt: str, **more: object) -> dict:
 
 
 def replicas() -> dict[int, dict]:
-    """The figures of each replica that answers, by its process."""
+    """Returns the figures of each replica that answers, by the number of its process."""
     handle = serve.get_deployment_handle("Model", "default")
     asked = [handle.figures.remote() for _ in range(40)]
     found = {}
@@ -39,7 +39,7 @@ def replicas() -> dict[int, dict]:
         try:
             figures = one.result(timeout_s=10)
             found[figures["pid"]] = figures
-        except Exception:  # of a replica that is gone
+        except Exception:  # the replica is gone
             pass
     return found
 
@@ -61,7 +61,7 @@ def main() -> None:
             answers = list(pool.map(ask, prompts))
         assert [answer["choices"][0]["text"] for answer in answers] == expected
         again = [ask(prompt)["usage"]["cached_tokens"] for prompt in prompts]
-        found = sum(tokens >= 32 for tokens in again)  # a replica that is slow to say how busy it is, is passed over
+        found = sum(tokens >= 32 for tokens in again)  # perhaps not all: the router passes over a replica that reports its load late
         assert found >= 12, again
         print(f"16 answers are an engine's own; asked again, {found} prompts find their pages")
 

@@ -24,7 +24,7 @@ Database::Database(const std::filesystem::path& file, OpenMode mode) : name_(tes
     if (status != SQLITE_OK) fail(status);
     sqlite3_extended_result_codes(handle_, 1);
     sqlite3_busy_timeout(handle_, kBusyMilliseconds);
-    // A file may come from a stranger: a damaged or forged schema must not do more than fail.
+    // A file may come from a stranger. These settings make a damaged or forged schema fail, and do no other harm.
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     execute("PRAGMA foreign_keys = ON");
@@ -128,7 +128,7 @@ Transaction::~Transaction() {
   if (!is_open_) return;
   try {
     database_.execute("ROLLBACK");
-  } catch (const std::exception&) {  // the connection's end rolls back too
+  } catch (const std::exception&) {  // SQLite also rolls back when the connection ends
   }
 }
 

@@ -17,7 +17,7 @@ namespace rag {
 
 class Database;
 
-// A prepared statement. bind() sets the next parameter, from the first; row() steps, and the columns are read by index.
+// A prepared statement. bind() sets the parameters one after the other. row() goes to the next row, whose columns are read by index.
 class Statement {
  public:
   Statement(Database& database, std::string_view sql);
@@ -29,7 +29,7 @@ class Statement {
   Statement& bind(std::string_view text);
   Statement& bind_bytes(std::span<const std::byte> bytes);
 
-  // Returns whether there is another row. After the last one the statement can be bound and run again.
+  // Goes to the next row. Returns false after the last row; then the statement can be bound and run again.
   bool row();
   // Runs a statement that has no rows.
   void run();

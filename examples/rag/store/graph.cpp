@@ -32,7 +32,7 @@ class LikenessSpace final : public hnswlib::SpaceInterface<float> {
 
 namespace {
 
-// Links of a vector, and how many candidates are looked at while the graph is made and while it is asked.
+// The number of links of a vector, and of candidates that are looked at while the graph is made and while it is searched.
 constexpr std::size_t kLinks = 16, kMakingWidth = 200, kAskingWidth = 200;
 
 void rename_file(const fs::path& from, const fs::path& to) {
@@ -77,7 +77,7 @@ Graph Graph::make(const fs::path& file, const Vectors& vectors, std::uint32_t di
     state->links->addPoint(vectors.values.data() + i * dimensions, static_cast<hnswlib::labeltype>(vectors.passages[i]));
   }
   state->links->setEf(kAskingWidth);
-  // The seal is written last: a graph without its seal counts as none.
+  // Writes the seal last, because a graph without its seal is not used.
   fs::path part = file;
   part += ".part";
   const GraphHash hash = write_graph(part, *state->links);

@@ -1,5 +1,5 @@
-// A graph of vectors (HNSW; Malkov & Yashunin 2016) that finds near vectors without looking at all of them. It is kept in a file beside the
-// index, and is made anew if the index has changed since, or if the file is not the one whose hash stands in the index.
+// A graph of vectors (HNSW; Malkov & Yashunin 2016) that finds near vectors without looking at all vectors. The graph is kept in a file
+// beside the index. It is made anew if the index has changed since, or if the file's hash is not the one in the index.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,10 @@ class Graph {
  public:
   using Progress = std::function<void(std::size_t done, std::size_t total)>;
 
-  // Reads the graph of this edition of the index; nullopt: there is no file, or the graph is stale, damaged or another one
-  // than make() has written.
+  // Reads the graph of this edition of the index. nullopt: there is no file, or the graph is stale, damaged or not the one that make() has
+  // written.
   [[nodiscard]] static std::optional<Graph> load(const std::filesystem::path& file, std::uint32_t dimensions, const IndexCounts& index, Store& store);
-  // Makes the graph, writes it to the file, and its hash to the store. Throws Failure.
+  // Makes the graph, and writes the graph to the file and the file's hash to the store. Throws Failure.
   [[nodiscard]] static Graph make(const std::filesystem::path& file, const Vectors& vectors, std::uint32_t dimensions, const IndexCounts& index,
                                   Store& store, const std::stop_token& stop, const Progress& progress);
 
@@ -42,7 +42,7 @@ class Graph {
   Graph& operator=(Graph&&) noexcept;
   ~Graph();
 
-  // Returns vectors near the query, the nearest first. Some of the very nearest may be missing.
+  // Returns vectors near the query, the nearest first. May miss some of the nearest vectors.
   [[nodiscard]] std::vector<Neighbour> near(std::span<const float> query, std::size_t most) const;
 
  private:

@@ -64,8 +64,8 @@ class Reader {
   Hasher hasher_;
 };
 
-// Reads the levels of all vectors and their links above level 0. The graph's count grows with each vector, because its destructor frees
-// this number of vectors.
+// Reads the levels of all vectors and their links above level 0. Counts each vector in the graph at once, because the graph's destructor
+// frees the counted vectors.
 bool read_levels(Reader& reader, std::size_t count, std::int32_t highest, Links& links) {
   for (std::size_t i = 0; i < count; ++i) {
     std::uint32_t level = 0;
@@ -80,9 +80,9 @@ bool read_levels(Reader& reader, std::size_t count, std::int32_t highest, Links&
   return true;
 }
 
-// Returns whether a list of links on a level has at most `most` of them, each to a vector that is on this level too.
+// Returns whether a list of links on a level has at most `most` links, each to a vector that is on this level too.
 bool is_sound(const hnswlib::linklistsizeint* list, std::size_t most, int level, std::size_t count, const Links& links) {
-  if (*list > most) return false;  // the upper half has the mark of a removed vector, which these graphs do not have
+  if (*list > most) return false;  // also refuses bits in the upper half, which mark removed vectors: these graphs have none
   for (std::uint32_t i = 1; i <= *list; ++i) {
     if (list[i] >= count || links.element_levels_[list[i]] < level) return false;
   }

@@ -1,4 +1,4 @@
-// Stands in for graph.cpp where there is no hnswlib: every search is exact.
+// Replaces graph.cpp in a build without hnswlib: every search is exact.
 #include "store/graph.hpp"
 
 #include "failure.hpp"

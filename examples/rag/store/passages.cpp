@@ -51,7 +51,7 @@ class Packer {
     is_new_ = true;
   }
 
-  // Drops all but the last units that belong to the same section and fit into the overlap.
+  // Keeps only the last units, as far as they belong to the section of `next` and fit into the overlap.
   void keep_overlap(const Unit& next, std::size_t tokens) {
     std::size_t kept = 0, first = held_.size();
     while (first > 0) {
@@ -87,7 +87,7 @@ class Packer {
     return at == path.npos ? path : path.substr(at + kHeadingSeparator.size());
   }
 
-  // Cuts a unit that is too long: between lines, else between sentences, else between words, else anywhere.
+  // Cuts a unit that is too long: between lines, else between sentences, else between words.
   std::vector<Unit> split(const Unit& unit) const {
     static constexpr std::array<std::string_view, 3> kEnds = {"\n", ". ", " "};
     for (const std::string_view end : kEnds) {
@@ -119,7 +119,7 @@ class Packer {
       }
       if (parts.size() > 1 || end == kEnds.back()) return parts;
     }
-    return {unit};  // a word without an end: the embedder cuts it
+    return {unit};  // one very long word: the embedder cuts it
   }
 
   static std::size_t piece_end(std::string_view text, std::size_t at, std::string_view end) {

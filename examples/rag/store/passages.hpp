@@ -7,9 +7,9 @@
 //   Trim the wick.
 //
 // Rules:
-// - A passage ends where a section ends. Exception: if it has less than a quarter of most_tokens there, the next section is added to it.
+// - A passage ends where a section ends. Exception: a passage with less than a quarter of most_tokens goes on with the next section.
 // - A passage ends between two units (paragraphs, table rows, blocks of code) if with the second unit it would have more than most_tokens.
-// - A unit that has more than most_tokens alone is cut between lines, else between sentences, else between words.
+// - A unit that has more than most_tokens is cut between lines, else between sentences, else between words.
 // - A passage that begins in the middle of a section repeats the last units of the passage before it, at most `overlap` tokens.
 #pragma once
 

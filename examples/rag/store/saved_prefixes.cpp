@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Chains that best_order() looks up at most: with many passages in many orders there could be thousands.
+// The most chains that best_order() looks up. Without a limit there could be thousands, with many passages in many orders.
 constexpr std::size_t kMostLookups = 200;
 
 std::string digest(std::string_view text) {
@@ -78,7 +78,7 @@ bool SavedPrefixes::restore(const tessera::Engine& engine, const std::string& fi
     return false;
   }
   std::error_code ignored;
-  fs::last_write_time(folder_ / file, fs::file_time_type::clock::now(), ignored);  // when it was used last
+  fs::last_write_time(folder_ / file, fs::file_time_type::clock::now(), ignored);  // the time of the last use
   return true;
 }
 
@@ -94,7 +94,7 @@ void SavedPrefixes::save(const tessera::Engine& engine, std::span<const tessera:
   if (const auto saved = session.save(folder_ / keys.back()); !saved) throw Failure(saved.error());
   Transaction transaction(database_);
   for (const std::string& key : keys) {
-    if (!file_of(key).empty() && key != keys.back()) continue;  // a chain that another file has too
+    if (!file_of(key).empty() && key != keys.back()) continue;  // a chain that another file has already
     Statement(database_, "INSERT OR REPLACE INTO prefixes VALUES(?, ?)").bind(key).bind(keys.back()).run();
   }
   transaction.commit();

@@ -1,8 +1,9 @@
 // Keys and values of passages, saved for later questions.
 //
-// A prompt is instructions, passages, question. The keys and values of a passage depend on all that stands before it, so what is saved is a
-// chain: the instructions and some passages in a fixed order. A later prompt that begins with the same chain, or with its first passages, takes
-// these keys and values instead of computing them. best_order() puts the passages of a new question into the order that reuses most.
+// A prompt is instructions, passages, question. The keys and values of a passage depend on everything in front of the passage. So they are
+// saved as a chain: the instructions and some passages in a fixed order. A later prompt that begins with the same chain, or with its first
+// passages, uses these keys and values instead of computing them. best_order() puts the passages of a new question into the order that
+// reuses most.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +41,9 @@ class SavedPrefixes {
   // removes the file and returns false.
   bool restore(const tessera::Engine& engine, const std::string& file);
 
-  // Saves the keys and values of `tokens`: those of a prompt up to the end of `passages`. Most of them are in the prefix index, the others are
-  // computed. If the files then have more bytes than allowed, removes the chains that were not used for the longest time.
+  // Saves the keys and values of `tokens`: the tokens of a prompt up to the end of `passages`. Takes keys and values from the prefix index,
+  // and computes the missing ones. If the files then have more bytes than allowed, removes the chains that were not used for the longest
+  // time.
   void save(const tessera::Engine& engine, std::span<const tessera::Token> tokens, std::span<const std::string> passages);
 
  private:

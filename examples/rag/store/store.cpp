@@ -42,15 +42,15 @@ std::vector<float> floats_of(std::span<const std::byte> bytes) {
 
 constexpr std::size_t kMostDimensions = 1 << 20;
 
-// Words that say nothing of a question's subject.
+// Words that say nothing about the subject of a question.
 constexpr std::array<std::string_view, 72> kIdleWords = {
     "a",    "about", "all",  "am",    "an",   "and",  "any",  "are",   "as",   "at",   "be",    "been", "but",   "by",   "can",   "could", "did",  "do",
     "does", "for",   "from", "get",   "give", "had",  "has",  "have",  "how",  "i",    "if",    "in",   "is",    "it",   "its",   "me",    "much", "my",
     "no",   "not",   "of",   "on",    "or",   "our",  "out",  "should", "so",  "some", "that",  "the",  "their", "them", "there", "these", "they", "this",
     "to",   "us",    "was",  "we",    "were", "what", "when", "where", "which", "who", "whose", "why",  "will",  "with", "would", "you",   "your", "than"};
 
-// Returns a query of FTS5 for passages with any of the words. A word is letters and digits, with "_" between them; nothing of the text is an operator. Idle words
-// count only if there are no others.
+// Returns a query of FTS5 for passages with any word of the text. A word is letters and digits, with "_" between them. No part of the text
+// becomes an operator of the query. Idle words count only if there are no other words.
 std::string any_word(std::string_view text) {
   std::string query, idle;
   for (std::size_t at = 0; at < text.size();) {
@@ -86,7 +86,7 @@ Store::Store(const std::filesystem::path& file, OpenMode mode) : database_(file,
   if (version != kVersion) {
     throw Failure(ErrorCode::unsupported, fmt::format("{} has version {} of the format, and this program reads version {}: make the index anew with index --rebuild", name, version, kVersion));
   }
-  database_.execute("PRAGMA journal_mode = WAL");  // the file is ours
+  database_.execute("PRAGMA journal_mode = WAL");  // only now is it certain that the file is an index
 }
 
 bool Store::is_index(const std::filesystem::path& file) {
@@ -97,11 +97,11 @@ bool Store::is_index(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return false;
   stream.read(reinterpret_cast<char*>(header.data()), header.size());
-  if (stream.gcount() == 0) return true;  // an index that was killed before its first page
+  if (stream.gcount() == 0) return true;  // an index whose program was killed before the first page was written
   std::int64_t application = 0;
   for (std::size_t i = 68; i < header.size(); ++i) application = application << 8 | header[i];
   if (application == kApplication) return true;
-  try {  // the first pages may be in the log beside the file still
+  try {  // the first pages may still be in the log beside the file
     Store(file, OpenMode::create);
     return true;
   } catch (const Failure&) {
@@ -181,7 +181,8 @@ void Store::remove_file(std::int64_t file) {
   transaction.commit();
 }
 
-// Words are not removed by themselves: an index of words without texts of its own has to be told what the texts were.
+// Removes a file with its passages and their words. SQLite does not remove the words by itself: the index of words keeps no texts, so a
+// deletion must repeat them.
 void Store::take_out(std::int64_t file) {
   Statement(database_, "INSERT INTO words(words, rowid, place, text) SELECT 'delete', p.id, f.path || ' ' || p.heading, p.text FROM passages p "
                        "JOIN files f ON f.id = p.file WHERE f.id = ?")
@@ -227,10 +228,10 @@ std::vector<WordMatch> Store::with_words(std::string_view query, std::size_t mos
   const std::string words = any_word(query);
   std::vector<WordMatch> matches;
   if (words.empty()) return matches;
-  // A word of the path and of the headings counts twice as much as one of the text.
+  // A word in the path or in the headings counts twice as much as a word in the text.
   Statement row(database_, "SELECT rowid, bm25(words, 2.0, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score, rowid LIMIT ?");
   row.bind(words).bind(static_cast<std::int64_t>(most));
-  while (row.row()) matches.push_back({row.number(0), -row.real(1)});  // FTS5 gives the best the least
+  while (row.row()) matches.push_back({row.number(0), -row.real(1)});  // FTS5 gives the best match the lowest score
   return matches;
 }
 
@@ -247,7 +248,7 @@ std::optional<GraphSeal> Store::graph_seal() {
 
 void Store::set_graph_seal(const GraphSeal& seal) {
   Transaction transaction(database_);
-  // Made here, so that indexes of earlier versions get it too.
+  // Makes the table here, so that indexes of earlier versions get it too.
   database_.execute("CREATE TABLE IF NOT EXISTS graph(id INTEGER PRIMARY KEY CHECK(id = 1), edition INTEGER NOT NULL, passages INTEGER NOT NULL, "
                     "dimensions INTEGER NOT NULL, hash BLOB NOT NULL)");
   Statement(database_, "INSERT OR REPLACE INTO graph VALUES(1, ?, ?, ?, ?)").bind(seal.edition).bind(seal.passages).bind(seal.dimensions).bind_bytes(seal.hash).run();

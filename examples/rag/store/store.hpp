@@ -1,7 +1,8 @@
 // The index on disk: files, their passages, the passages' vectors and words, in one file of SQLite.
 //
-// Tables (store.cpp): settings, one row; files; passages, with the vector of each; words, an index of the passages' words (FTS5); prefixes,
-// the saved keys and values of passages (saved_prefixes.hpp); graph, one row: the seal of the graph's file, if there is one.
+// Tables (store.cpp): settings, one row; files; passages, and the vector of each passage; words, an index of the passages' words (FTS5);
+// prefixes, the saved keys and values of passages (saved_prefixes.hpp); graph, the seal of the graph's file: one row, or none without a
+// graph.
 // Invariants: a file and its passages are written in one transaction, so that a program that is killed loses one file at most. The number
 // `edition` grows with each such transaction: a graph (graph.hpp) that was built from another edition is stale.
 #pragma once
@@ -26,7 +27,7 @@ namespace rag {
 // The model and the options that all vectors of an index are made with.
 struct IndexSettings {
   std::string folder;    // absolute path of the folder of texts
-  std::string embedder;  // as the user named it; a path is absolute
+  std::string embedder;  // the model's name by the user; a path is absolute
   std::uint32_t dimensions = 0;
   std::vector<float> probe;  // the embedder's vector of a fixed text: shows whether a model is the same  [dimensions]
   CutOptions cut;
@@ -50,13 +51,13 @@ struct IndexCounts {
   std::int64_t files = 0, passages = 0, edition = 0;
 };
 
-// Identifies the file of a graph (graph.hpp): the index that the graph was made from, and the hash of the file.
+// Identifies the file of a graph (graph.hpp), by the index from which the graph was made and by the hash of the file.
 struct GraphSeal {
   std::int64_t edition = 0, passages = 0, dimensions = 0;
   std::array<std::byte, 16> hash{};
 };
 
-// All vectors, one behind another, and the passage of each.
+// All vectors, one after the other, and the passage of each.
 struct Vectors {
   std::vector<std::int64_t> passages;
   std::vector<float> values;  // [passages, dimensions]
@@ -83,7 +84,7 @@ class Store {
   // Replaces a file and its passages.  vectors: [passages, dimensions]
   void put_file(const ListedFile& file, std::string_view hash, std::span<const Passage> passages, std::span<const float> vectors,
                 std::uint32_t dimensions);
-  // Takes the size and time of a file whose content is the same.
+  // Stores the new size and time of a file whose content is the same.
   void set_changed(std::int64_t file, const ListedFile& listed);
   void remove_file(std::int64_t file);
 

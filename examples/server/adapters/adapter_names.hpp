@@ -1,5 +1,5 @@
-// The adapters (LoRA) of this server: which there are, for which model each is, and how many requests use each. Requests name an adapter in
-// place of a model. An adapter is loaded by its model (AdapterShelf).
+// The list of this server's adapters (LoRA), each with its model and the number of requests that use it. Requests name an adapter in place
+// of a model. AdapterShelf, which each loaded model has, loads the adapters.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct ConfiguredAdapter {
   std::size_t model = 0;  // index of the model to which it belongs
 };
 
-// An adapter that a request uses. The request counts as its user as long as `use` lives.
+// An adapter that a request uses. The request counts as a user of the adapter as long as `use` lives.
 struct NamedAdapter {
   ConfiguredAdapter adapter{};
   double scale = 1.0;
@@ -31,20 +31,20 @@ class AdapterNames {
  public:
   struct View {
     ConfiguredAdapter adapter;
-    std::size_t users = 0;  // requests that use it now
+    std::size_t users = 0;  // requests that use the adapter now
   };
 
   explicit AdapterNames(std::vector<ConfiguredAdapter> adapters);
 
-  // Returns the adapter of this name, and counts a user; nullopt if there is none.
+  // Returns the adapter with this name, and counts a user; nullopt if there is no such adapter.
   [[nodiscard]] std::optional<NamedAdapter> find(std::string_view name) const;
   // Returns the adapter with this number in views().
   [[nodiscard]] std::optional<NamedAdapter> at(std::size_t number) const;
   [[nodiscard]] std::vector<View> views() const;
 
-  // Adds an adapter. Error: ApiError of status 400, there is one of this name.
+  // Adds an adapter. Error: ApiError of status 400, there is an adapter with this name already.
   void add(ConfiguredAdapter adapter);
-  // Removes an adapter. Requests that use it go on. Error: ApiError of status 404, there is none of this name.
+  // Removes an adapter. Requests that use the adapter go on. Error: ApiError of status 404, there is no adapter with this name.
   ConfiguredAdapter remove(std::string_view name);
 
  private:

@@ -17,7 +17,7 @@ using tessera::Json;
 
 namespace {
 
-constexpr std::size_t kMostAdapters = 16;  // of a request
+constexpr std::size_t kMostAdapters = 16;  // the most adapters of a request
 constexpr double kMostScale = 1e6;
 
 NamedAdapter find_adapter(const Json* id, const AdapterNames& names, const std::string& field) {
@@ -78,7 +78,7 @@ void list_adapters(const Models& models, const Call& call) {
                        .set("id", static_cast<std::int64_t>(list.size()))
                        .set("name", view.adapter.name)
                        .set("model", models.configured(view.adapter.model).id)
-                       .set("scale", 0.0));  // as llama.cpp says of adapters that no request has unless it asks for them
+                       .set("scale", 0.0));  // llama.cpp's scale of adapters that are off by default
   }
   call.reply->send({.body = Json(std::move(list)).dump()});
 }
@@ -95,7 +95,7 @@ void load_adapter(const Models& models, const Call& call) {
   std::error_code ignored;
   if (!std::filesystem::exists(adapter.path, ignored)) throw ApiError(404, fmt::format("There is no file {}.", path), "lora_path", "not_found");
   if (models.names().has(adapter.name)) throw ApiError(400, fmt::format("\"{}\" is a model's name.", adapter.name), "lora_name");
-  // If the model is loaded, a file that does not fit is refused now. Otherwise the first request will say so.
+  // If the model is loaded, refuses a file that does not fit. Otherwise the first request that uses the adapter gets the error.
   if (const ModelLease lease = models.hold(adapter.model)) (void)lease->shelf().take(adapter.path);
   const std::string done = fmt::format("Success: the adapter \"{}\" was added.", adapter.name);
   models.adapters().add(std::move(adapter));

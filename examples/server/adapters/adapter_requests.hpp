@@ -1,5 +1,5 @@
-// The adapters that a request asks for: by an adapter's name in place of the model's (as vLLM), and by the field `lora` (as llama.cpp).
-// And the endpoints that list, load and unload adapters.
+// Reads the adapters of a request: an adapter's name in place of the model's (as with vLLM), or the field `lora` (as with llama.cpp). Also
+// the endpoints that list, load and unload adapters.
 #pragma once
 
 #include <string_view>
@@ -14,10 +14,10 @@
 
 namespace server {
 
-// Takes the field `lora` out of a body: a list of {"id": number in GET /lora-adapters or name, "scale": number}. Errors: ApiError of status
-// 400, which names the field; also if an adapter belongs to another model than `model`.
+// Takes the field `lora` out of a body: a list of {"id": number in GET /lora-adapters or name, "scale": number}. Errors: ApiError that
+// names the field: 404, there is no such adapter; 400, any other fault, for example an adapter of another model than `model`.
 [[nodiscard]] std::vector<NamedAdapter> take_lora_field(tessera::Json& body, const AdapterNames& names, std::size_t model);
-// Returns the adapters, loaded. Adapters with scale 0 are left out. Errors: those of AdapterShelf::take().
+// Loads the adapters, except those with scale 0, and returns them. Errors: those of AdapterShelf::take().
 [[nodiscard]] std::vector<tessera::AdapterUse> load_adapters(const std::vector<NamedAdapter>& named, AdapterShelf& shelf);
 
 // GET /lora-adapters, llama.cpp's.

@@ -9,7 +9,7 @@
 namespace server {
 
 tessera::Result<tessera::Adapter> AdapterShelf::load(const std::filesystem::path& path) const {
-  // The model's source is opened only to be at hand: adapters with lengths (DoRA) need the weights again.
+  // Only adapters with lengths (DoRA) read weights from the model's source. For other adapters the source is opened, but not read.
   if (embedded_ != nullptr) return engine_.adapter(path, {.base = embedded_.get()});
   auto base = tessera::open_model(base_);
   if (!base) return std::move(base).error();

@@ -1,5 +1,5 @@
 // The adapters that a loaded model keeps in memory. An adapter is loaded when a request first names it. If the engine's budget for adapters
-// is full, the ones that were used the longest time ago are dropped; those that requests still use are freed when the requests end.
+// is full, the least recently used adapters are dropped. A dropped adapter that requests still use is freed when these requests end.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class AdapterShelf {
   AdapterShelf(tessera::Engine engine, std::filesystem::path base, std::shared_ptr<const tessera::ModelSource> embedded)
       : engine_(std::move(engine)), base_(std::move(base)), embedded_(std::move(embedded)) {}
 
-  // Returns the adapter of a file. Errors: ApiError of status 400, it is no adapter of this model; 503, the adapters in use leave no memory.
+  // Returns the adapter of a file. Errors: ApiError of status 400, the file is no adapter for this model; 503, no memory is left.
   [[nodiscard]] tessera::Adapter take(const std::filesystem::path& path);
   // Drops the adapter, if it is loaded.
   void drop(const std::filesystem::path& path);
@@ -36,7 +36,7 @@ class AdapterShelf {
   std::filesystem::path base_;
   std::shared_ptr<const tessera::ModelSource> embedded_;
   std::mutex mutex_;
-  std::list<Kept> kept_;  // the last used ones first
+  std::list<Kept> kept_;  // the most recently used adapter first
 };
 
 }  // namespace server

@@ -20,7 +20,7 @@ using tessera::RequestHandle;
 
 namespace {
 
-constexpr std::size_t kMostUnsent = 64 << 10;  // unsent bytes from which on the request waits for its client
+constexpr std::size_t kMostUnsent = 64 << 10;  // the request waits for its client while this many bytes or more are unsent
 
 std::string call_id() {
   static constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -42,7 +42,7 @@ class Job : public std::enable_shared_from_this<Job> {
     try {
       context_.workers.post([self = shared_from_this()] { self->run(); });
     } catch (...) {
-      wakes_ = 0;  // else no later call would post
+      wakes_ = 0;  // otherwise no later wake() would post run()
       throw;
     }
   }
@@ -61,7 +61,7 @@ class Job : public std::enable_shared_from_this<Job> {
     std::vector<std::string> stops;
     std::function<tessera::Json(tessera::Session)> on_session{};
     std::uint64_t taken = 0;  // tokens taken from the handle
-    tessera::RequestFigures figures{};  // at the last look
+    tessera::RequestFigures figures{};  // figures at the last look()
   };
 
   void run();
@@ -125,8 +125,8 @@ void Job::start(std::vector<AnswerPlan> plans) {
   context_.workers.post([self = shared_from_this()] { self->run(); });
 }
 
-// Does the job's work (reads pieces, writes them) again and again, until no wake() has come meanwhile. wake() posts run() only if no run()
-// is pending or under way, so that one thread at a time runs it.
+// Does the job's work (reads pieces, writes them) until no wake() came during the work. wake() posts run() only if no run() is pending or
+// under way, so only one thread at a time is in run().
 void Job::run() {
   for (;;) {
     const std::uint64_t seen = wakes_.load();
@@ -173,7 +173,7 @@ void Job::tell_progress() {
   writer_->progress(progress_ = now);
 }
 
-// Reads all pieces of one prompt's answer that are there, as long as the client takes them. Returns whether more will come.
+// Reads the pieces of one prompt's answer that are ready, as long as the client takes them. Returns whether more pieces will come.
 bool Job::read(JobRequest& part) {
   if (!part.handle) return false;
   for (;;) {
@@ -198,7 +198,7 @@ bool Job::read(JobRequest& part) {
   return false;
 }
 
-// Counts the scheduler's work for one prompt, also if its answer was cut: tokens that were not taken count too.
+// Counts the scheduler's work for one prompt. If the answer was cut, tokens that the job has not taken count too.
 void Job::count(const JobRequest& part) {
   const tessera::RequestFigures figures = part.handle->figures();
   usage_.completion_tokens += figures.tokens - std::min(figures.tokens, part.taken);
@@ -239,7 +239,7 @@ void Job::take(JobRequest& part, const tessera::RequestPiece& got) {
   writer_->finish(index, how);
 }
 
-// Writes a piece of an answer that is plain text. Tokens without text, like control tokens, belong to the answer too.
+// Writes a piece of an answer that is plain text. Tokens without text, for example control tokens, are part of the answer too.
 void Job::give_text(std::size_t index, const Piece& piece) {
   Choice& choice = choices_[index];
   choice.text_bytes += piece.text.size();

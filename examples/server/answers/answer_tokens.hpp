@@ -1,5 +1,5 @@
-// Finds the tokens of an output that belong to the answer's text, not to reasoning, calls or markers. Clients get the log-probabilities of
-// these tokens alone, once it is certain which they are.
+// Finds the tokens of an output that belong to the answer's text, not to reasoning, calls or markers. Clients get log-probabilities only
+// for these tokens.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ class AnswerTokens {
  public:
   struct Token {
     tessera::Piece piece{};
-    std::size_t begin = 0, end = 0;  // the token's bytes in the output; a token that is a part of a character has the whole character's
+    std::size_t begin = 0, end = 0;  // the token's bytes in the output; for a part of a character the bytes of the whole character
     std::size_t characters = 0;      // characters of the output in front of the token
   };
 
-  // Pass the `options` and the `prompt` of the generation. Then tokens become text in the same way as in the generation (control text,
-  // shown control tokens, the place where the prompt ends).
+  // `options`, `prompt`: those of the generation, so that tokens become text in the same way (control text, shown control tokens, the start
+  // of the text after the prompt).
   AnswerTokens(const tessera::Tokenizer& tokenizer, const tessera::GenerateOptions& options, std::span<const tessera::Token> prompt);
 
   // Adds a token of the output. Call it for every token, in order.
   void push(const tessera::Piece& piece);
-  // Takes the tokens of the text in `spans`, which must ascend. Earlier tokens that are in no span are dropped.
+  // Returns the tokens of the text in `spans`, which must ascend, and forgets them. Drops earlier tokens that are in no span.
   [[nodiscard]] std::vector<Token> take(std::span<const tessera::OutputSpan> spans);
-  // Takes all tokens that are left.
+  // Returns all tokens that are left, and forgets them.
   [[nodiscard]] std::vector<Token> take_rest();
 
  private:

@@ -33,7 +33,7 @@ struct Finish {
   std::string stop{};
 };
 
-// The field, on every API, that marks a call which the parser could not read, or not whole (OutputDelta::broken): do not run the call.
+// The field, on every API, that marks a call that the parser could not read completely (OutputDelta::broken). Do not run such a call.
 inline constexpr const char* kBroken = "broken";
 
 // The progress of a request's prompts.
@@ -44,18 +44,19 @@ struct PromptProgress {
   double seconds = 0.0;        // since the beginning of the first step with these prompts
 };
 
-// Functions are called one at a time, in order. Choices are counted over all prompts of the request.
+// The functions are called one at a time, in order. `choice` numbers the choices of all prompts of the request.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
   virtual void begin() {}  // the scheduler has taken the whole request
   // Receives the number of tokens of all choices so far. Called before add() gets the text of the last of these tokens.
   virtual void count(std::uint64_t /*completion_tokens*/) {}
-  // progress() is called after each step that computed tokens of the prompts, if wants_progress().
+  // If wants_progress() returns true, progress() is called after each step that computed tokens of the prompts.
   [[nodiscard]] virtual bool wants_progress() const { return false; }
   virtual void progress(const PromptProgress& /*progress*/) {}
-  // Receives a token of the answer's text with its log-probabilities, if the client wants these, before add() gets the text. Not called for
-  // tokens of reasoning, calls and markers, nor for the token that ended the answer. `at`: characters of the text in front of the token.
+  // Receives a token of the answer's text with its log-probabilities, before add() gets the text. Called only if the client wants
+  // log-probabilities; not for tokens of reasoning, calls and markers, and not for the token that ended the answer. `at`: characters of the
+  // text in front of the token.
   virtual void token_at(std::size_t choice, const tessera::Piece& piece, std::size_t /*at*/) { token(choice, piece); }
   virtual void token(std::size_t /*choice*/, const tessera::Piece& /*piece*/) {}
   virtual void add(std::size_t choice, const tessera::OutputDelta& delta) = 0;

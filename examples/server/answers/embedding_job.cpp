@@ -33,7 +33,7 @@ class Embedding final : public LongAnswer {
     else read_rows();
   }
 
-  // Reads texts of about as many rows as a slice has.
+  // Reads whole texts that have about as many rows together as a slice.
   void read_texts() {
     std::size_t wanted = 0;
     for (std::size_t i = text_; i < wish_.inputs.size(); ++i) wanted += wish_.inputs[i].size();

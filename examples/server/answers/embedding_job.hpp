@@ -1,4 +1,4 @@
-// Computes embeddings: vectors of length 1. Each API reads the texts and writes the vectors in its own form.
+// Computes embeddings, which are vectors of length 1. Each API has its own form of reading the texts and writing the vectors.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace server {
 
-// Returns how many tokens of a text the model reads.
+// Returns the most tokens of a text that the model reads.
 [[nodiscard]] std::size_t most_tokens_of(const ServedModel& model);
 
 struct EmbeddingWish {
-  std::vector<std::vector<tessera::Token>> inputs;  // none is empty, nor longer than most_tokens_of()
+  std::vector<std::vector<tessera::Token>> inputs;  // the texts' tokens: each list has 1 to most_tokens_of() tokens
   tessera::Pooling pooling = tessera::Pooling::automatic;
   std::uint32_t dimensions = 0;  // numbers that are kept of a vector, which is then scaled to length 1; 0: all
 };
@@ -24,7 +24,7 @@ struct EmbeddingWish {
 // Returns the body of the answer. `tokens`: the tokens of all texts.
 using VectorsWriter = std::function<std::string(const std::vector<std::vector<float>>& vectors, std::uint64_t tokens)>;
 
-// Answers the call on the workers, a few rows at a time, so that other requests come in between. Ends early if the client has gone.
+// Answers the call on the workers, a few rows at a time, so that other requests can run in between. Ends early if the client has gone.
 // Errors are answered in the form of the path's API.
 void start_embedding(const Api& api, const Call& call, EmbeddingWish wish, VectorsWriter writer);
 

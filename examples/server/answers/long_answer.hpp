@@ -1,4 +1,4 @@
-// An answer that is computed in slices on the workers, so that other requests come in between (Workers::post_long()). Ends early if the
+// An answer that is computed in slices on the workers, so that other requests can run in between (Workers::post_long()). Ends early if the
 // client has gone. Errors are answered in the form of the path's API.
 #pragma once
 
@@ -39,7 +39,7 @@ class LongAnswer {
   virtual bool work() = 0;
   // Returns the body of the answer.
   virtual std::string body() = 0;
-  // Adds to report_ the tokens of work that was begun and not ended.
+  // Adds to report_ the tokens of work that was begun, but not finished.
   virtual void count_begun() {}
 
   AnswerReport report_;

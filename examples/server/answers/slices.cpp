@@ -11,9 +11,9 @@ namespace server {
 namespace {
 
 constexpr std::size_t kMostRows = 256;
-// Up to this many rows, most of a step's time is for reading the weights, so these rows take hardly longer than one.
+// Up to this number of rows, reading the weights takes most of a step's time, so these rows take hardly longer than one row.
 constexpr std::size_t kLeastRows = 16;
-// The share of --step-ms that a slice gets if the steps take all of it.
+// The share of --step-ms that a slice gets even if the scheduler's steps take the whole time.
 constexpr double kLeastShare = 0.25;
 
 tessera::StepLoad load_of(const Slices::Rows& rows, std::size_t n) {

@@ -1,6 +1,6 @@
 // Computes texts to embed and prompts to score while the scheduler serves other requests. The work is cut into slices, and a slice is
-// computed between two steps of the scheduler. A slice has as many rows as fit if it and the step before it are to take --step-ms together,
-// by the measured times of earlier slices. If the scheduler has no requests, a slice has all wanted rows.
+// computed between two steps of the scheduler. A slice has as many rows as can be computed so that the slice and the step before it take
+// --step-ms together. The measured times of earlier slices predict this. If the scheduler has no requests, a slice has all wanted rows.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Tells how far the prompt of a stream is computed, for clients that wait for the answer.
+// Reports the progress of a stream's prompt, for clients that wait for the answer.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace server {
 
-// Returns {"total", "cache", "processed", "time_ms"}, as llama.cpp's server does: tokens of the prompt, tokens that were there
-// already, computed tokens (those of "cache" included), and milliseconds since the prompt's first step began.
+// Returns {"total", "cache", "processed", "time_ms"}, as llama.cpp's server does: tokens of the prompt, tokens that were cached, computed
+// tokens (with the cached ones), and milliseconds since the prompt's first step began.
 [[nodiscard]] tessera::Json to_json(const PromptProgress& progress);
 
 // Makes the comments of a stream whose client has not asked for events: `: prompt_progress {...}`, which clients of server-sent
 // events skip.
 class ProgressComments {
  public:
-  // Returns the comment that is due, or "": at most four a second, and none for a prompt that is computed.
+  // Returns a comment, or "" if none is due: at most four comments a second, and none after the prompt is computed.
   [[nodiscard]] std::string next(const PromptProgress& progress);
 
  private:

@@ -1,5 +1,5 @@
-// The endpoints: each reads a request of its API into plans for the scheduler, and writes the results. A mistake of the client is
-// thrown as an ApiError.
+// The endpoints. Each endpoint reads a request of its API into plans for the scheduler, and writes the results. Throws ApiError for a
+// mistake of the client.
 #pragma once
 
 #include "answers/answer_job.hpp"
@@ -24,7 +24,7 @@ struct Call {
   HttpReplyPtr reply;
   Caller caller;
   OnAnswered on_answered;
-  Notes& notes;  // parts of the request without effect
+  Notes& notes;  // notes about parts of the request without effect
   KvTransfers& kv;
   ModelLease lease{};             // the request's hold on its model; every job that goes on keeps a copy
   tessera::Json* body = nullptr;  // the request's body, read; nullptr: body_of() reads it
@@ -33,10 +33,10 @@ struct Call {
 // Returns the body as JSON. Throws ApiError, which says where the body stops being JSON.
 [[nodiscard]] tessera::Json read_body(const HttpRequest& request);
 
-// Returns the body, with only the fields that the endpoint reads (field_rules.hpp). May be called once. Errors: those of read_body(), or
+// Returns the body, with only the fields that the endpoint reads (field_rules.hpp). Call this only once. Errors: those of read_body(), or
 // an error that names the field.
 [[nodiscard]] tessera::Json body_of(const Call& call, Endpoint endpoint);
-// Reads the model's name again, by which the server has chosen the model (Models::find()).
+// Marks the field `model` as read. The server has chosen the model by this name already (ModelNames::find()).
 void pass_model(Fields& fields);
 // Returns the value of a field in the query of a path, with its escapes decoded; empty if it is absent.
 [[nodiscard]] std::string query_field(std::string_view query, std::string_view name);

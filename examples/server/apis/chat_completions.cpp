@@ -109,7 +109,8 @@ class WholeChat final : public AnswerWriter {
 
 class StreamedChat final : public AnswerWriter {
  public:
-  // `running`: the usage at the beginning, if each piece of the stream is to have the usage so far (StreamFields::shows_running_usage).
+  // `running`: the usage at the beginning, if each piece of the stream shows the usage so far (StreamFields::shows_running_usage); else
+  // nullopt.
   StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, std::optional<Usage> running,
                HttpReplyPtr reply)
       : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), inputs_(choices), stream_(stream), running_(running), reply_(std::move(reply)) {}
@@ -169,7 +170,8 @@ class StreamedChat final : public AnswerWriter {
   void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
 
  private:
-  // A call of a custom tool that the model is writing. The model writes its text inside of JSON, so it is sent only when it is whole.
+  // A call of a custom tool that the model is writing. The model writes the tool's input inside of JSON, so the input is sent only when it
+  // is complete.
   struct Input {
     bool is_open = false;
     std::size_t call = 0;

@@ -40,9 +40,9 @@ struct CompletionShape {
   };
   std::vector<Prompt> echoes;       // [prompts]: prompts to put in front of the texts; empty without echo
   std::size_t samples = 1;          // choices of a prompt
-  std::size_t kept = 1;             // choices of a prompt that are shown: with best_of those with the best mean log-probability, else all
+  std::size_t kept = 1;             // choices of a prompt that are shown: with best_of the best mean log-probabilities, else all
 
-  // Returns the characters of the prompt with which a choice begins.
+  // Returns the number of characters of the prompt that a choice repeats at its beginning.
   [[nodiscard]] std::size_t echoed(std::size_t choice) const { return echoes.empty() ? 0 : characters(echoes[choice / samples].text); }
   [[nodiscard]] Object object() const {
     return Object().set("id", id).set("object", "text_completion").set("created", created).set("model", model);
@@ -52,7 +52,7 @@ struct CompletionShape {
 // Builds {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, token by token.
 class Logprobs {
  public:
-  // Adds a prompt's tokens; the first has no log-probability. Offsets are those of the tokens' texts in the prompt.
+  // Adds a prompt's tokens. The first token has no log-probability. The offset of a token is the place of its text in the prompt.
   void add_prompt(const tessera::Tokenizer& tokenizer, const CompletionShape::Prompt& prompt, std::size_t top) {
     std::size_t bytes = 0, text = 0;
     for (const tessera::Token token : prompt.tokens) text += characters_of(tokenizer, token);
@@ -141,7 +141,7 @@ class Whole final : public AnswerWriter {
     std::size_t tokens = 0;
     [[nodiscard]] double mean() const { return tokens == 0 ? 0.0 : sum / static_cast<double>(tokens); }
   };
-  // Returns the choices to show of each prompt. If more were drawn: those with the highest mean log-probability, the best first.
+  // Returns the choices to show of each prompt. If more were drawn, returns those with the highest mean log-probability, the best first.
   [[nodiscard]] std::vector<std::size_t> kept() const {
     std::vector<std::size_t> all;
     for (std::size_t begin = 0; begin < choices_.size(); begin += shape_.samples) {
@@ -273,7 +273,7 @@ struct Asked {
   KvWish kv{};
 };
 
-// Writes answers without tokens: only the prompts.
+// Writes answers that have no tokens, at most the echoed prompts.
 void end_at_once(AnswerWriter& writer, const Asked& asked, const Call& call) {
   AnswerReport report;
   writer.begin();

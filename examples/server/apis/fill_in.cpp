@@ -10,8 +10,9 @@ namespace server {
 
 namespace {
 
-// The tokens for filling in. Most models read `before` and its text, `behind` and its text, then `middle`, after which they write.
-// Models without a third token (Mistral's) read the text behind first, then the text before, and continue it.
+// The tokens for filling in a text between a text before and a text behind. Most models read `before`, the text before, `behind`, the text
+// behind and `middle`, and then write. Models without `middle` (Mistral's) read the text behind first, then the text before, and continue
+// that text.
 struct FillTokens {
   tessera::Token before, behind;
   std::optional<tessera::Token> middle;
@@ -43,8 +44,8 @@ std::vector<tessera::Token> encoded(const ServedModel& model, const std::string&
   return value_or_refuse(model.tokenizer().encode(text, {.bos = tessera::Bos::never}), "suffix");
 }
 
-// Encodes the text behind without a space in front, because it continues the answer: encodes it after a character that joins no
-// other character, and drops that character's tokens, as the models' own tokenizers do.
+// Encodes the text behind without a space in front, because this text continues the answer. To do so, encodes the text after a character
+// that joins no other character, and drops the character's tokens, as the models' own tokenizers do.
 std::vector<tessera::Token> encoded_behind(const ServedModel& model, const std::string& text) {
   if (!model.tokenizer().adds_space_prefix()) return encoded(model, text);
   constexpr const char* kMark = "☺";
@@ -64,7 +65,7 @@ std::vector<tessera::Token> fill_in_prompt(const ServedModel& model, std::vector
   if (!fill) throw ApiError(400, "This model has no tokens to fill in between texts: leave suffix out.", "suffix");
   std::vector<tessera::Token> prompt;
   if (const auto bos = model.tokenizer().bos(); bos && !before.empty() && before.front() == *bos) {
-    // A prompt without text is BOS alone, also for models whose prompts do not begin with BOS.
+    // A prompt without text is only BOS, also for models whose prompts do not begin with BOS.
     const std::vector<tessera::Token> nothing = value_or_refuse(model.tokenizer().encode(""), "prompt");
     if (before.size() > 1 || (!nothing.empty() && nothing.front() == *bos)) prompt.push_back(*bos);
     before.erase(before.begin());

@@ -1,4 +1,4 @@
-// Prompts for filling in text between two texts: `suffix` of completions.
+// Makes prompts for filling in a text between two texts: the field `suffix` of completions.
 #pragma once
 
 #include <string>

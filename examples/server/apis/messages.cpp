@@ -22,7 +22,7 @@ const char* stop_reason(const Finish& finish) {
   return finish.has_calls ? "tool_use" : "end_turn";
 }
 
-// Counts cached tokens separately: input_tokens is the rest of the prompt.
+// Returns the usage in Anthropic's form, which counts cached tokens separately: input_tokens is the rest of the prompt.
 Json usage_of(const Usage& usage) {
   return Object()
       .set("input_tokens", static_cast<std::int64_t>(usage.prompt_tokens - usage.cached_tokens))

@@ -56,7 +56,7 @@ bool PromptScoring::advance() {
     options.kv.salt = caller_.tenant;
     options.context = static_cast<std::uint32_t>(tokens.size());
     for (tessera::AdapterUse use : caller_.adapters) {
-      // The prompt comes a few rows at a time, so an adapter's invocation is looked up here.
+      // Looks for the adapter's invocation here, in the whole prompt, because the session gets the prompt a few rows at a time.
       if (const auto invocation = use.adapter.invocation(); !invocation.empty()) {
         const auto found = std::find_end(tokens.begin(), tokens.end(), invocation.begin(), invocation.end());
         if (found == tokens.end()) continue;

@@ -16,12 +16,12 @@
 namespace server {
 
 struct PromptScores {
-  // ln p of each token but the first, given the tokens before it: [tokens - 1].
+  // ln p of each token except the first, given the tokens before it: [tokens - 1].
   std::vector<float> logprobs{};
   std::vector<std::vector<tessera::TokenLogprob>> top{};  // [tokens - 1]: the likeliest tokens at each place, the most likely first
 };
 
-// Scores prompts a few rows at a time, so that other requests come in between.
+// Scores prompts a few rows at a time, so that other requests can run in between.
 class PromptScoring {
  public:
   PromptScoring(const ServedModel& model, Slices& slices, Caller caller, std::vector<std::vector<tessera::Token>> prompts, std::size_t top);

@@ -80,7 +80,7 @@ class ResponseWriter final : public AnswerWriter {
     emit("response.in_progress", Object().set("response", response("in_progress")));
   }
   [[nodiscard]] bool wants_progress() const override { return streams_; }
-  void progress(const PromptProgress& progress) override {  // as comments, because the API has no event for it
+  void progress(const PromptProgress& progress) override {  // as comments, because the API has no event for progress
     if (shows_progress_) emit("response.in_progress", Object().set("response", response("in_progress")).set("prompt_progress", to_json(progress)));
     else reply_->write(comments_.next(progress));
   }
@@ -179,7 +179,7 @@ class ResponseWriter final : public AnswerWriter {
         return emit("response.output_text.delta", at_part().set("delta", text).set("logprobs", std::move(logprobs)));
       }
       case Item::Kind::reasoning: logprobs_.clear(); return emit("response.reasoning_text.delta", at_part().set("delta", text));
-      case Item::Kind::custom_call: logprobs_.clear(); return;  // sent when it is whole, because the model writes its input inside of JSON
+      case Item::Kind::custom_call: logprobs_.clear(); return;  // sent when it is complete, because the model writes the input in JSON
       case Item::Kind::call: logprobs_.clear(); return emit("response.function_call_arguments.delta", at_item().set("delta", text));
     }
   }

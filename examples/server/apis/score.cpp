@@ -1,4 +1,4 @@
-// POST /v1/score and /score, in vLLM's form: a score for each pair of texts. A model that ranks gives its own score; for any other
+// POST /v1/score and /score, in vLLM's form: a score for each pair of texts. A model that ranks computes the score itself. For any other
 // model the score is the cosine of the texts' vectors.
 #include <memory>
 
@@ -45,7 +45,7 @@ class Scoring final : public LongAnswer {
     return scores_.size() == wish_.documents.size();
   }
 
-  // Returns whether the model ranks. Scoring no document computes nothing.
+  // Returns whether the model ranks. If the model does not say so, finds out by scoring no document, which computes nothing.
   [[nodiscard]] bool ranks() const {
     if (model_.engine().spec().n_scores > 0) return true;
     const auto none = model_.engine().rerank("", {});
@@ -59,7 +59,7 @@ class Scoring final : public LongAnswer {
     for (const std::string_view document : documents) report_.usage.prompt_tokens += query_tokens + model_.encode(document, false).size();
   }
 
-  // The vectors have length 1, so their dot product is their cosine.
+  // Scores texts by the dot product of their vectors with the query's. The vectors have length 1, so this is the cosine.
   void compare(const std::string& query, std::vector<std::string_view> texts) {
     texts.emplace_back(query);
     const tessera::Embeddings made = value_or_refuse(model_.engine().embed(texts));

@@ -79,7 +79,7 @@ HttpResponse tokenizer_info(const Api& api) {
                       .dump()};
 }
 
-// Answers with the prompt that the model would read for these messages.
+// Answers with the text of the prompt that the model would read for these messages.
 void apply_template(const Api& api, const Call& call) {
   ServedModel& model = api.job.model;
   const Json body = body_of(call, kTemplate);

@@ -1,4 +1,4 @@
-// A reply that the server hears of.
+// A reply that tells the server about each answer.
 #pragma once
 
 #include <functional>

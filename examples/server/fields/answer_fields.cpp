@@ -15,7 +15,7 @@ using tessera::Json;
 
 namespace {
 
-constexpr std::int64_t kMostInteger = std::int64_t{1} << 53;  // the largest integer that JavaScript has exactly
+constexpr std::int64_t kMostInteger = std::int64_t{1} << 53;  // 2^53: JavaScript has all integers up to this exactly
 
 std::vector<tessera::sampling::TokenBias> read_biases(Fields& fields, const ServedModel& model) {
   std::vector<tessera::sampling::TokenBias> biases;
@@ -64,7 +64,7 @@ tessera::Sampler make_sampler(const AnswerFields& a, AnswerBounds bounds) {
   if (a.top_n_sigma > 0.0) chain.top_n_sigma(static_cast<float>(a.top_n_sigma));
   if (a.dynamic_temperature) chain.dynamic_temperature(*a.dynamic_temperature);
   else chain.temperature(static_cast<float>(a.temperature));
-  if (a.mirostat) {  // replaces top-k, typical-p, top-p, min-p and XTC, as in llama.cpp
+  if (a.mirostat) {  // mirostat replaces top-k, typical-p, top-p, min-p and XTC, as in llama.cpp
     chain.mirostat(*a.mirostat);
     return chain.build();
   }
@@ -76,7 +76,7 @@ tessera::Sampler make_sampler(const AnswerFields& a, AnswerBounds bounds) {
   return chain.build();
 }
 
-// Returns the tokens that contain one of these texts.
+// Returns the tokens whose text contains at least one of these texts.
 std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, const std::vector<std::string>& texts) {
   std::vector<tessera::Token> found;
   for (std::size_t i = 0; i < tokenizer.vocab_size(); ++i) {
@@ -87,8 +87,9 @@ std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, con
   return found;
 }
 
-// Returns the tokens that penalties count: the answer's, as with OpenAI. If the request has llama.cpp's field for the number of tokens to
-// look back at (`looks_back`), the prompt's tokens count too, as there. Exception: `penalize_prompt` decides, if it is there.
+// Returns which tokens the penalties count: the answer's, as with OpenAI; the prompt's too, as with llama.cpp, if the request has
+// llama.cpp's field for the number of tokens to look back at (`looks_back`). Exception: `penalize_prompt` decides, if the request has this
+// field.
 tessera::sampling::Counted read_counted(Fields& fields, bool looks_back) {
   using tessera::sampling::Counted;
   return fields.boolean("penalize_prompt").value_or(looks_back) ? Counted::sequence : Counted::answer;
@@ -109,7 +110,7 @@ void read_dry(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.dry_breakers = tokens_with(model.tokenizer(), breakers);
 }
 
-// Reads the sampling parameters that are used less often than temperature, top_k, top_p and min_p.
+// Reads the rarer sampling parameters: all except temperature, top_k, top_p, min_p and the penalties.
 void read_rarer_ways(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.typical_p = fields.number("typical_p", 0.01, 1.0).value_or(1.0);
   a.top_n_sigma = std::max(fields.number("top_n_sigma", -1.0, 100.0).value_or(0.0), 0.0);
@@ -149,21 +150,21 @@ std::vector<std::string> read_stops(Fields& fields, std::string_view name, const
 void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& a) {
   a.temperature = fields.number("temperature", 0.0, 5.0).value_or(a.temperature);
   a.top_p = fields.number("top_p", 0.0, 1.0).value_or(a.top_p);
-  if (a.top_p == 0.0) a.temperature = 0.0;  // the likeliest token alone
+  if (a.top_p == 0.0) a.temperature = 0.0;  // only the likeliest token
   a.min_p = fields.number("min_p", 0.0, 1.0).value_or(a.min_p);
   const std::int64_t top_k = fields.integer("top_k", -1, kMostInteger).value_or(a.top_k);
-  a.top_k = std::max<std::int64_t>(top_k, 0);  // vLLM: -1 is all
+  a.top_k = std::max<std::int64_t>(top_k, 0);  // vLLM: -1 means all tokens
   const auto repeat = fields.number("repeat_penalty", 0.01, 10.0);  // llama.cpp's name
   a.repetition_penalty = fields.number("repetition_penalty", 0.01, 10.0).value_or(repeat.value_or(a.repetition_penalty));
   a.frequency_penalty = fields.number("frequency_penalty", -2.0, 2.0).value_or(a.frequency_penalty);
   a.presence_penalty = fields.number("presence_penalty", -2.0, 2.0).value_or(a.presence_penalty);
   const auto last_n = fields.integer("repeat_last_n", -1, kMostInteger);
-  if (last_n && *last_n >= 0) a.repeat_last_n = static_cast<std::size_t>(*last_n);  // llama.cpp: -1 is the whole context
+  if (last_n && *last_n >= 0) a.repeat_last_n = static_cast<std::size_t>(*last_n);  // llama.cpp: -1 means the whole context
   a.counted = read_counted(fields, last_n.has_value());
   read_rarer_ways(fields, model, a);
   a.biases = read_biases(fields, model);
   if (const auto seed = fields.integer("seed", std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max())) {
-    if (*seed != -1) a.seed = static_cast<std::uint64_t>(*seed);  // vLLM and llama.cpp: -1 is any
+    if (*seed != -1) a.seed = static_cast<std::uint64_t>(*seed);  // vLLM and llama.cpp: -1 means any seed
   }
   a.priority = static_cast<std::int32_t>(fields.integer("priority", -1000, 1000).value_or(0));
   if (const auto deadline = fields.number("deadline_ms", 1.0, 1e9)) a.deadline = *deadline * 1e-3;

@@ -1,4 +1,4 @@
-// The fields of a request that every API has, although some under other names: sampling parameters, limits of the answer's length, stop
+// The fields of requests that every API has, some of them under different names: sampling parameters, limits of the answer's length, stop
 // strings, log-probabilities, priority and deadline.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace server {
 
-// Upper limits of a request's fields. Beyond a limit the request is refused; max_tokens is lowered instead.
+// Upper limits of a request's fields. A request with a field beyond its limit is refused. Exception: max_tokens is lowered to its limit.
 struct RequestLimits {
   std::size_t max_tokens = 0;       // tokens of an answer; 0: as many as the context has room for
   std::uint32_t samples = 8;        // choices of a request (field `n`)
@@ -32,9 +32,9 @@ struct RequestLimits {
 struct Caller {
   std::string tenant;  // the tenant's name. KV pages are shared only within a tenant; empty: all clients are one tenant
   std::vector<tessera::AdapterUse> adapters{};  // the adapters that the request asks for
-  std::string adapter{};  // the adapter that the request names in place of a model; empty: it names a model or nothing
+  std::string adapter{};  // the adapter that the request names in place of a model; empty: the request names a model or nothing
 
-  // Returns the model's name in the answer: as in vLLM that of `adapter`, if there is one.
+  // Returns the name that the answer gives as the model's: the name of `adapter` if there is one, as with vLLM; else `model`.
   [[nodiscard]] const std::string& answering(const std::string& model) const noexcept { return adapter.empty() ? model : adapter; }
 };
 
@@ -44,7 +44,7 @@ struct AnswerFields {
   std::int64_t top_k = 0;
   double repetition_penalty = 1.0, frequency_penalty = 0.0, presence_penalty = 0.0;
   std::size_t repeat_last_n = tessera::sampling::kWholeHistory;
-  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // for the three penalties; DRY has a setting of its own
+  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // tokens that the three penalties count; DRY has its own
   double typical_p = 1.0, top_n_sigma = 0.0;
   std::optional<tessera::sampling::DynamicTemperatureOptions> dynamic_temperature{};
   std::optional<tessera::sampling::XtcOptions> xtc{};
@@ -66,11 +66,10 @@ struct AnswerFields {
 };
 
 inline constexpr std::size_t kNoTokens = ~std::size_t{0};
-// Returns the most tokens of an answer: the value of the first of the fields `names` that the request has; nullopt if it has none. A value
-// of -1 gives 0, which means as many tokens as the context has room for. A value of 0 gives kNoTokens if `least` is 0, else it is an
-// ApiError.
+// Returns the most tokens of an answer: the value of the first of the fields `names` that the request has; nullopt without such a field.
+// For -1 returns 0, which means as many tokens as the context has room for. For 0 returns kNoTokens if `least` is 0, else throws ApiError.
 [[nodiscard]] std::optional<std::size_t> read_most_tokens(Fields& fields, std::initializer_list<std::string_view> names, std::int64_t least = 1);
-// Returns the stop strings. Empty strings stop nothing.
+// Returns the stop strings, without empty ones, which stop nothing.
 [[nodiscard]] std::vector<std::string> read_stops(Fields& fields, std::string_view name, const RequestLimits& limits);
 // Reads kDrawingFields (field_rules.hpp) into `answer`: sampling parameters and scheduling fields with the same names on every API.
 void read_drawing(Fields& fields, const ServedModel& model, AnswerFields& answer);

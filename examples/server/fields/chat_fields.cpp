@@ -21,7 +21,7 @@ using Choice = ToolChoice::Kind;
 
 namespace {
 
-// Returns a custom tool's call of the history, in the form that the model knows.
+// Returns a call of a custom tool from an earlier message, in the form of a function call, which the model knows.
 Json function_call(Fields& call) {
   Fields custom(*call.need(call.object("custom"), "custom"), call.path_of("custom"));
   const Object arguments = Object().set("input", custom.text("input").value_or(""));
@@ -31,7 +31,8 @@ Json function_call(Fields& call) {
       .set("function", Object().set("name", custom.need(custom.text("name"), "name")).set("arguments", arguments));
 }
 
-// Returns a message whose fields that the API knows have the right form. Other fields are passed to the template.
+// Checks the form of the message's fields that the API knows. Returns the message for the template, with its content as one text and calls
+// of custom tools as calls of functions. Fields that the API does not know stay.
 Json checked(const Json& message, const std::string& path, Notes& notes) {
   Fields fields(message, path);
   (void)fields.need(fields.choice("role", {"system", "developer", "user", "assistant", "tool"}), "role");
@@ -171,7 +172,7 @@ std::optional<std::string> text_of_part(Fields& part, Notes& notes) {
 std::string text_of_parts(const Json& content, const std::string& path, Notes& notes) {
   if (content.string() != nullptr) return *content.string();
   if (content.elements() == nullptr) throw ApiError(400, "This must be a text or a list of parts.", path);
-  // The parts become one text, because not all templates take parts.
+  // Joins the parts to one text, because not all templates accept parts.
   std::string text;
   for (std::size_t i = 0; i < content.elements()->size(); ++i) {
     const Json& each = (*content.elements())[i];
@@ -182,8 +183,8 @@ std::string text_of_parts(const Json& content, const std::string& path, Notes& n
 }
 
 GrammarSource source_of(const AnswerForm& form) {
-  // Limits white space and digits, because a model that may write them for ever sometimes does. Properties come in the order of the schema,
-  // as with OpenAI.
+  // Limits white space and digits, because some models would go on writing them for ever. Properties come in the order of the schema, as
+  // with OpenAI.
   return {.kind = form.kind,
           .text = form.text,
           .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated, .numbers = tessera::JsonNumbers::plain}};
@@ -191,7 +192,7 @@ GrammarSource source_of(const AnswerForm& form) {
 
 namespace {
 
-// Reads the fields of one object that state the form of an answer.
+// Reads the fields of an object that state the form of an answer.
 class FormReader {
  public:
   FormReader(Fields& fields, std::optional<AnswerForm>& form) : fields_(fields), form_(form) {}
@@ -315,7 +316,7 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
     if (const Json* space = fields.any("namespace"); space != nullptr && space->string() != nullptr) choice.space = *space->string();
     return choice;
   }
-  const Json* inner = fields.object("allowed_tools");  // OpenAI's chat nests it, its responses do not
+  const Json* inner = fields.object("allowed_tools");  // OpenAI's chat nests the list of tools, its responses do not
   Fields allowed(inner != nullptr ? *inner : *json, inner != nullptr ? path + ".allowed_tools" : path);
   if (allowed.choice("mode", {"auto", "required"}).value_or("auto") == "required") choice.kind = Choice::required;
   for (const Json& tool : *allowed.need(allowed.list("tools"), "tools")) {
@@ -374,8 +375,8 @@ std::optional<std::size_t> most_reasoning(const ChatFields& chat, std::size_t an
   return static_cast<std::size_t>(share->second * static_cast<double>(answer));
 }
 
-// Removes the first turn behind the system messages: a message of the user, and all messages up to the user's next one. Returns
-// false if only one turn is left.
+// Removes the first turn after the system messages: a message of the user, and all messages up to the user's next message. Returns false,
+// and removes nothing, if only one turn is left.
 bool drop_oldest_turn(std::vector<Message>& messages) {
   const auto is_system = [](const Message& message) { return message.role == "system"; };
   const auto begin = std::ranges::find_if_not(messages, is_system);
@@ -386,7 +387,7 @@ bool drop_oldest_turn(std::vector<Message>& messages) {
   return true;
 }
 
-// Returns the tools for the grammar: with the patterns of custom tools' inputs, which the prompt does not show.
+// Returns the tools for the grammar: with the patterns of the inputs of custom tools. The prompt does not show these patterns.
 std::vector<Json> with_patterns(std::vector<Json> tools, const std::vector<ToolPattern>& patterns) {
   for (Json& tool : tools) {
     const Json* function = tool.find("function");

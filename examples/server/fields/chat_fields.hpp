@@ -18,7 +18,7 @@ struct ToolChoice {
   std::string name{};              // required: the tool to call; empty: any
   std::string space{};             // Responses: the namespace of `name`
   std::vector<std::string> allowed{};  // the tools that may be called; empty: all
-  bool parallel = true;            // several calls in one answer
+  bool parallel = true;            // an answer may have several calls
 };
 
 // The form that the text of an answer must have.
@@ -40,7 +40,7 @@ struct ChatFields {
   std::vector<std::string> custom_tools{};      // chat: names of tools whose calls are a text
   std::optional<AnswerForm> form{};
   std::optional<std::size_t> most_reasoning{};  // the most tokens of reasoning
-  std::string effort{};                         // without most_reasoning: limits reasoning to a share of the answer; empty: no limit
+  std::string effort{};                         // limits reasoning to a share of the answer, unless most_reasoning is set; empty: no limit
   bool drops_old = false;                       // leaves out old turns if not all of them fit
   bool hides_reasoning = false;                 // the answer says that there was reasoning, without its text
 };
@@ -51,18 +51,19 @@ struct ChatFields {
 
 // Reads `tools`: functions and custom tools in the form of OpenAI's chat. Tools of a service are left out and noted.
 void read_tools(Fields& fields, const RequestLimits& limits, ChatFields& chat, Notes& notes);
-// Returns the text of a part of a content, or of a block, by one rule for all APIs: the part's text, for any type; for search_result
-// and document their texts. Pictures, sounds and files are an ApiError of status 400. nullopt: a part of another type, which is left
-// out and noted.
+// Returns the text of a part of a content (or of a block), by the same rule for all APIs: the field `text` of a part of any type; the texts
+// in a search_result or document. Throws ApiError of status 400 for pictures, sounds, films and files. Returns nullopt for any other part,
+// which is left out and noted.
 [[nodiscard]] std::optional<std::string> text_of_part(Fields& part, Notes& notes);
 // Returns the text of a content, which is a text or a list of parts.
 [[nodiscard]] std::string text_of_parts(const tessera::Json& content, const std::string& path, Notes& notes);
-// Returns the `arguments` of a call: an object, or parsed from a text. Absent, null and "" give {}; another value is an ApiError.
+// Returns the `arguments` of a call: an object, or parsed from a text. Returns {} if they are absent, null or "". Throws ApiError for any
+// other value.
 [[nodiscard]] tessera::Json read_arguments(Fields& function);
 // Sets the effort of reasoning, for the template and as a share of the answer.
 void set_effort(ChatFields& chat, const std::string& effort);
-// Reads the form of the answer from the fields of other servers: guided_*, grammar, json_schema, structured_outputs. ApiError if
-// `form` is set already.
+// Reads the form of the answer from fields of other servers: guided_*, grammar, json_schema, structured_outputs. Throws ApiError if `form`
+// is set already.
 void read_guided(Fields& fields, std::optional<AnswerForm>& form);
 [[nodiscard]] tessera::GrammarSource source_of(const AnswerForm& form);
 // Reads {"type": "json_schema", ...} or another type, from response_format or from Responses' text.format (`is_flat`).
@@ -71,8 +72,8 @@ void read_guided(Fields& fields, std::optional<AnswerForm>& form);
 
 // Returns the prompt for the model, with only the tools that may be called.
 [[nodiscard]] ChatPrompt chat_prompt(const ServedModel& model, ChatFields& chat);
-// Makes the plan of the answer. One grammar holds both the tools' calls and the form of the text. Notes tools whose schemas the
-// grammar does not hold whole.
+// Makes the plan of the answer. One grammar enforces both the tools' calls and the form of the text. Notes tools whose schemas the grammar
+// does not enforce completely.
 [[nodiscard]] struct AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat,
                                           const AnswerFields& answer, Notes& notes);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 9> kCombining = {
     "allOf", "not", "if", "unevaluatedProperties", "dependentSchemas", "patternProperties", "propertyNames", "dependencies", "minProperties"};
 
-// Keys whose values are schemas or lists of schemas; the values of the other keys are schemas by name.
+// kSchemas: keys whose values are schemas or lists of schemas. kNamed: keys whose values are objects of schemas by name.
 constexpr std::array<std::string_view, 6> kSchemas = {"items", "prefixItems", "anyOf", "oneOf", "additionalProperties", "contains"};
 constexpr std::array<std::string_view, 3> kNamed = {"properties", "$defs", "definitions"};
 

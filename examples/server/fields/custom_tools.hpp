@@ -1,4 +1,5 @@
-// Custom tools of OpenAI's APIs, which take a text instead of arguments: for the model each is a function with one text, `input`.
+// Custom tools of OpenAI's APIs, which get a text instead of arguments. The model sees each custom tool as a function with one text,
+// `input`.
 #pragma once
 
 #include <optional>
@@ -14,10 +15,10 @@ namespace server {
 [[nodiscard]] tessera::Json text_parameters(const std::string& pattern);
 // Returns a custom tool as a function tool, which chat templates can show. Its one parameter is `input`, a string.
 [[nodiscard]] tessera::Json custom_function(const std::string& name, const std::optional<std::string>& description);
-// Returns the pattern of an object with `syntax` and `definition`; nullopt without a definition. ApiError if the grammar cannot be
-// made a pattern.
+// Returns the pattern of an object with `syntax` and `definition`; nullopt without a definition. Throws ApiError if the grammar cannot
+// become a pattern.
 [[nodiscard]] std::optional<std::string> custom_pattern(Fields& grammar);
-// Returns the text in a call's arguments, {"input": "..."}. If the arguments were cut: the text as far as it goes.
+// Returns the text in a call's arguments, {"input": "..."}. If the arguments were cut, returns the part of the text that is there.
 [[nodiscard]] std::string custom_input(const std::string& arguments);
 
 }  // namespace server

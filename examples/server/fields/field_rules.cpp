@@ -30,7 +30,7 @@ constexpr std::string_view kHeld = "arguments always follow the schema";
 constexpr std::string_view kLoaded = "every tool is told to the model at once";
 
 constexpr FieldRule kRules[] = {
-    {kOllama, "", "keep_alive", Fate::read},  // before the rule for all endpoints: 0 asks to unload the model
+    {kOllama, "", "keep_alive", Fate::read},  // stands before the rule for all endpoints, because here 0 asks to unload the model
     // --- All endpoints, or all endpoints that answer.
     {kAll, "", "model", Fate::read},
     {kAnswers, "", kDrawingFields, Fate::read},
@@ -216,7 +216,7 @@ constexpr FieldRule kRules[] = {
     {kDetokenize, "", "tokens", Fate::read},
 };
 
-// Returns whether the name of an unknown field suggests that it constrains the answer.
+// Returns whether the name of an unknown field suggests that the field constrains the answer.
 bool names_a_constraint(std::string_view name) {
   constexpr std::string_view kWords[] = {"guided", "grammar", "schema", "regex", "structured", "constrain", "format", "json", "gbnf", "lark"};
   return std::ranges::any_of(kWords, [&](std::string_view word) { return name.find(word) != name.npos; });
@@ -263,10 +263,10 @@ class Sieve {
  public:
   Sieve(const ByPlace& places, Notes& notes) : places_(places), notes_(notes) {}
 
-  // Sifts an object. `where`: its place as the table names it ("tools[]"); `exact`: its place in this request ("tools[1]").
+  // Sifts an object. `where`: the object's place as the table names it ("tools[]"); `exact`: its place in this request ("tools[1]").
   void object(Json& json, const std::string& where, const std::string& exact) {
     const auto rules = places_.find(where);
-    if (rules == places_.end()) return;  // no rules: the object is read as a whole
+    if (rules == places_.end()) return;  // no rules for this object: all its fields are read
     Json::Object kept;
     for (auto& [name, value] : *json.members()) {
       if (value.is_null()) continue;

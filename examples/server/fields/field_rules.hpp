@@ -15,12 +15,12 @@ enum Endpoint : unsigned {
   kChat = 1, kCompletions = 2, kResponses = 4, kMessages = 8, kCountTokens = 16, kEmbeddings = 32, kTokenize = 64, kDetokenize = 128, kTemplate = 256,
   kOllamaChat = 512, kOllamaGenerate = 1024, kOllamaEmbed = 2048, kOllamaShow = 4096, kRerank = 8192, kScore = 16384
 };
-inline constexpr std::size_t kEndpoints = 15;  // of the kinds above
+inline constexpr std::size_t kEndpoints = 15;  // the number of endpoints above
 static_assert(kScore == 1u << (kEndpoints - 1));
 
 enum class Fate {
   read,     // the endpoint reads the field
-  ignored,  // accepted without effect, which the answer's header says; `words` say why
+  ignored,  // accepted without effect, and named in a header of the answer; `words` say why
   refused   // an error of status 400; `words` say what to do
 };
 
@@ -30,7 +30,7 @@ struct FieldRule {
   std::string_view names;     // separated by blanks; "*" stands for every name without a rule of its own
   Fate fate;
   std::string_view words{};
-  std::string_view harmless{};  // for `refused`: values that demand nothing, with which the field is accepted. JSON, separated by '|'
+  std::string_view harmless{};  // for `refused`: values that change nothing, so the field is accepted with them. JSON, separated by '|'
 };
 
 // The names of the sampling parameters and scheduling fields that are the same on every API, separated by blanks.
@@ -41,9 +41,9 @@ inline constexpr std::string_view kDrawingFields =
 
 [[nodiscard]] std::span<const FieldRule> field_rules();
 
-// Removes fields that are not read, and null fields, from the body, and notes them. A field that no rule names is ignored. Exception:
-// a field without a rule whose name suggests that it constrains the answer ("guided_...", "...schema") is refused, so that no client
-// takes free text for a constrained answer. Errors: ApiError of status 400 that names the field.
+// Removes fields that are not read, and null fields, from the body, and notes the fields without effect. A field without a rule is ignored.
+// Exception: a field without a rule is refused if its name suggests that it constrains the answer ("guided_...", "...schema"), so that no
+// client takes free text for a constrained answer. Errors: ApiError of status 400 that names the field.
 void sift(tessera::Json& body, Endpoint endpoint, Notes& notes);
 
 }  // namespace server

@@ -1,5 +1,5 @@
-// A JSON object of a request, read field by field. A field that is null counts as absent. A value of the wrong kind, out of range,
-// or without meaning is an ApiError of status 400 that names the field.
+// Reads a JSON object of a request field by field. A null field counts as absent. Throws ApiError of status 400, which names the field, for
+// a value that has the wrong type, is out of range, or has no meaning.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class Fields {
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name, std::int64_t least, std::int64_t most);
   [[nodiscard]] std::optional<double> number(std::string_view name, double least, double most);
   [[nodiscard]] std::optional<std::string> text(std::string_view name);
-  // Reads a text, which must be one of `texts`.
+  // Returns a text, which must be one of `texts`.
   [[nodiscard]] std::optional<std::string> choice(std::string_view name, std::initializer_list<std::string_view> texts);
   [[nodiscard]] const tessera::Json::Array* list(std::string_view name);
   [[nodiscard]] const tessera::Json* object(std::string_view name);
   [[nodiscard]] const tessera::Json* any(std::string_view name);
-  // Reads a text or a list of at most `most` texts.
+  // Returns a list of at most `most` texts. The field may also be a single text.
   [[nodiscard]] std::vector<std::string> texts(std::string_view name, std::size_t most);
 
   template <class T>
@@ -43,9 +43,9 @@ class Fields {
     return value;
   }
 
-  // Refuses a field unless it has this value, which is what the server does anyway ("dimensions": 288).
+  // Refuses a field unless it is absent or has this value, with which the field changes nothing ("dimensions": 288).
   void only(std::string_view name, const tessera::Json& value);
-  // Notes all fields that have not been read: fields that the endpoint reads only in requests of another form.
+  // Notes all fields that have not been read. The endpoint reads such fields only in requests of another form.
   void done(Notes& notes) const;
 
   [[nodiscard]] std::string path_of(std::string_view name) const;

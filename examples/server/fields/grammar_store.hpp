@@ -1,5 +1,4 @@
-// Keeps compiled grammars by key, for requests that ask for the same grammar again. The least recently used grammar is dropped
-// first.
+// Keeps compiled grammars by key, for later requests with the same grammar. The least recently used grammar is dropped first.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +15,14 @@ namespace server {
 
 struct StoredGrammar {
   tessera::CompiledGrammar grammar{};
-  std::vector<std::string> warnings{};  // sentences about parts of a request's schemas that the grammar does not hold
+  std::vector<std::string> warnings{};  // sentences about parts of a request's schemas that the grammar does not enforce
 };
 
 class GrammarStore {
  public:
   using Make = std::function<StoredGrammar()>;
 
-  // Returns the grammar of this key, and makes it if it is new. Two threads that ask for a new grammar at the same time both make it.
+  // Returns the grammar with this key. Calls `make` if the grammar is new; two threads that ask for it at the same time both make it.
   [[nodiscard]] StoredGrammar get(const std::string& key, const Make& make) {
     {
       const std::lock_guard lock(mutex_);

@@ -52,7 +52,7 @@ class Lark {
 
  private:
   struct Rule {
-    std::string body;  // the text behind the colon
+    std::string body;  // the text after the colon
     std::size_t line;
   };
   // A place in a rule's text.
@@ -66,7 +66,7 @@ class Lark {
     throw ApiError(400, fmt::format("Line {} of this grammar: {}.", line, why), field_);
   }
 
-  // Returns the line without a comment, "// ...", outside of texts and patterns.
+  // Returns the line without its comment, "// ...". A "//" within a text or pattern is no comment.
   static std::string_view without_comment(std::string_view line) {
     char within = 0;
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -170,7 +170,7 @@ class Lark {
     for (;;) {
       skip(c);
       if (c.at == c.text.size() || c.text[c.at] == '|' || c.text[c.at] == ')' || c.text[c.at] == ']') return pattern;
-      if (next_is(c, "->")) {  // the name of a tree's node
+      if (next_is(c, "->")) {  // skips the name of a node in Lark's tree
         c.at += 2;
         skip(c);
         while (c.at < c.text.size() && is_name(c.text[c.at])) ++c.at;

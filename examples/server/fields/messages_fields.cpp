@@ -11,7 +11,7 @@ using tessera::Message;
 
 namespace {
 
-// Collects messages. Neighbouring messages of one role are one turn, as with Anthropic.
+// Collects messages. Consecutive messages of the same role become one turn, as with Anthropic.
 class Turns {
  public:
   explicit Turns(std::vector<Message>& messages) : messages_(messages) {}
@@ -122,14 +122,14 @@ ToolChoice read_choice(Fields& fields) {
   return choice;
 }
 
-// Returns whether the answer is to reason. Without the field, and with "adaptive", the template decides.
+// Reads `thinking`. Returns whether the answer should contain reasoning. Without the field, and with "adaptive", the template decides.
 bool read_thinking(Fields& fields, ChatFields& chat) {
   const Json* given = fields.object("thinking");
   if (given == nullptr) return false;
   Fields thinking(*given, "thinking");
   const std::string type = thinking.need(thinking.choice("type", {"enabled", "disabled", "adaptive"}), "type");
   const std::int64_t budget = type == "enabled" ? thinking.integer("budget_tokens", 1, 1 << 30).value_or(0) : 0;
-  chat.hides_reasoning = thinking.choice("display", {"summarized", "omitted"}).value_or("") == "omitted";  // otherwise shown unchanged
+  chat.hides_reasoning = thinking.choice("display", {"summarized", "omitted"}).value_or("") == "omitted";  // else shown unchanged
   if (type == "adaptive") return false;
   auto& arguments = chat.wish.request.arguments;
   arguments.emplace_back("enable_thinking", type == "enabled");

@@ -5,8 +5,8 @@
 
 namespace server {
 
-// Reads messages, system, tools, tool_choice, thinking and output_config: all that the model reads and count_tokens counts. If the
-// last message is an assistant's, the answer continues it.
+// Reads messages, system, tools, tool_choice, thinking and output_config: everything that the model reads and count_tokens counts. If the
+// last message is an assistant's, the answer continues this message.
 [[nodiscard]] ChatFields read_messages_chat(Fields& fields, const RequestLimits& limits, Notes& notes);
 
 }  // namespace server

@@ -14,11 +14,11 @@ class ResponseTools {
   struct Tool {
     std::string function{};  // the model's name for the tool
     std::string name{};    // the client's name for the tool
-    std::string space{};   // its namespace
-    bool is_custom = false;  // takes a text, not arguments
+    std::string space{};   // the namespace of the tool
+    bool is_custom = false;  // the tool gets a text, not arguments
   };
 
-  // Reads a list of tools: functions, custom tools, namespaces of both. Other tools, which a service runs, are left out and noted.
+  // Reads a list of tools: functions, custom tools, and namespaces of both. Leaves out and notes other tools, which a service would run.
   void read(const tessera::Json::Array& list, const std::string& path, Notes& notes);
 
   // Move out the results of read(): the functions, and the patterns of custom tools.
@@ -26,7 +26,7 @@ class ResponseTools {
   [[nodiscard]] std::vector<ToolPattern> take_patterns() { return std::move(patterns_); }
   // Moves out the tools in the form in which the response repeats them.
   [[nodiscard]] tessera::Json::Array take_repeated() { return std::move(repeated_); }
-  // Return the model's name for a tool.
+  // Return the model's name for a tool. function_of() makes a name; function_named() finds the name of a tool in the list.
   [[nodiscard]] static std::string function_of(std::string_view space, std::string_view name);
   [[nodiscard]] std::string function_named(std::string_view space, std::string_view name) const;
   // Returns the tool of a function; nullptr if there is none.

@@ -58,7 +58,7 @@ class Items {
         text += part.need(part.text("text"), "text");
       }
     }
-    if (!text.empty()) messages_.push_back({.role = "assistant", .reasoning = std::move(text)});  // without text it is encrypted
+    if (!text.empty()) messages_.push_back({.role = "assistant", .reasoning = std::move(text)});  // without text the reasoning is encrypted
   }
   void call(Fields& item, Json arguments) {
     const std::string name = item.need(item.text("name"), "name");
@@ -97,20 +97,20 @@ void read_input(Fields& fields, std::vector<Message>& messages, ResponseTools& t
   if (input.elements() == nullptr) fields.refuse("input", "This must be a text or a list of items.");
   Items items(messages, tools, notes);
   for (std::size_t i = 0; i < input.elements()->size(); ++i) items.read((*input.elements())[i], fmt::format("input[{}]", i));
-  // A probe, [], has no items: becomes an empty message of a user, for templates that need one.
+  // Clients probe a server with an empty list. It becomes an empty message of the user, for templates that need a message.
   if (input.elements()->empty()) messages.push_back({.role = "user"});
 }
 
 void read_include(Fields& fields, AnswerFields& answer, Notes& notes) {
   for (const std::string& each : fields.texts("include", 16)) {
     if (each == "message.output_text.logprobs") answer.shows_logprobs = true;
-    // reasoning.encrypted_content needs no note: reasoning comes in clear.
+    // reasoning.encrypted_content needs no note, because reasoning is sent unencrypted.
     else if (each != "reasoning.encrypted_content") notes.leave_out("include", each, "this server does not have it.");
   }
   answer.logprobs = static_cast<std::uint32_t>(fields.integer("top_logprobs", 0, 20).value_or(0));
 }
 
-// Returns the choice with the names that the model knows.
+// Returns the choice with the model's names of the tools.
 ToolChoice by_function(ToolChoice choice, const ResponseTools& tools) {
   if (!choice.name.empty()) choice.name = tools.function_named(choice.space, choice.name);
   for (std::string& name : choice.allowed) name = tools.function_named("", name);

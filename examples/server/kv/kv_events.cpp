@@ -17,7 +17,7 @@ namespace server {
 
 namespace {
 
-// Writes MessagePack: the five kinds of value that events have. A library would be a dependency for these lines.
+// Writes MessagePack, with the five kinds of value that events have. These few lines save a dependency on a library.
 class MessagePack {
  public:
   MessagePack& nil() { return byte(0xc0); }
@@ -29,7 +29,7 @@ class MessagePack {
     if (value <= 0xffff'ffff) return byte(0xce).big_endian(value, 4);
     return byte(0xcf).big_endian(value, 8);
   }
-  MessagePack& text(std::string_view value) {  // of less than 32 bytes
+  MessagePack& text(std::string_view value) {  // precondition: less than 32 bytes
     byte(0xa0 + static_cast<unsigned>(value.size()));
     bytes_ += value;
     return *this;
@@ -76,7 +76,7 @@ std::string KvEventWriter::write(const tessera::KvEvent& event) {
   else out.nil();
   stored_.insert(page);
   out.array(event.tokens.size());
-  for (const tessera::Token token : event.tokens) out.number(static_cast<std::uint64_t>(token));  // never below 0: the server's prompts are text
+  for (const tessera::Token token : event.tokens) out.number(static_cast<std::uint64_t>(token));  // prompts are text, so none is below 0
   return out.number(std::uint64_t{event.tokens.size()}).nil().nil().nil().take();
 }
 
@@ -96,7 +96,7 @@ class KvEventPublisher::Source {
   ~Source() {
     try {
       publisher_.push(topic_, all_cleared());
-    } catch (...) {  // no memory: routers go on to believe that this server has the pages, and their prompts are computed
+    } catch (...) {  // no memory: routers go on believing that this server has the pages. Prompts that they send are then computed
     }
   }
   void take(const tessera::KvEvent& event) { publisher_.push(topic_, writer_.write(event)); }
@@ -117,8 +117,8 @@ struct KvEventPublisher::Socket {
     const auto refuse = [&] { throw UsageError(fmt::format("--kv-events: cannot publish at \"{}\": {}; give an endpoint such as tcp://*:5557", endpoint, zmq_strerror(zmq_errno()))); };
     if (context == nullptr) refuse();
     socket = zmq_socket(context, ZMQ_PUB);
-    const int waiting = 100'000;  // messages that wait for a slow subscriber, as with vLLM; it misses later ones, and sees a gap in their numbers
-    const int linger = 200;       // milliseconds in which the last messages are sent when the server ends
+    const int waiting = 100'000;  // messages that wait for a slow subscriber, which misses later ones (as with vLLM)
+    const int linger = 200;       // milliseconds to send the last messages when the server ends
     if (socket == nullptr || zmq_setsockopt(socket, ZMQ_SNDHWM, &waiting, sizeof waiting) != 0 ||
         zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) != 0 || zmq_bind(socket, endpoint.c_str()) != 0) {
       const int error = zmq_errno();
@@ -196,7 +196,7 @@ void KvEventPublisher::work() {
     lock.unlock();
     try {
       send(std::move(events));
-    } catch (const std::bad_alloc&) {  // routers miss these events: they believe other things of this server's pages than are true
+    } catch (const std::bad_alloc&) {  // routers miss these events, and then have a wrong list of this server's pages
       std::fprintf(stderr, "no memory to publish KV events\n");
     }
     lock.lock();

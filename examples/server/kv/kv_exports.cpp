@@ -10,7 +10,7 @@ namespace server {
 
 namespace {
 
-// Returns 128 random bits: who is not told an id cannot guess it.
+// Returns 128 random bits, so that nobody can guess an id.
 std::string random_id() {
   std::random_device random;
   std::string id;

@@ -1,6 +1,6 @@
-// Computed prompts that another server may fetch: saved sessions (Session::save()), each under a random id. An export ends when another server
-// has read the whole of it, or after a time. All exports together keep within a limit of memory. They are bytes of their own, outside of the KV
-// budget: so a prompt that nobody fetches holds up no request.
+// Computed prompts that another server may fetch: saved sessions (Session::save()), each with a random id. An export is dropped when
+// another server has read it to its end, or after a time. All exports together keep within a limit of memory. They are copies outside of
+// the KV budget, so a prompt that nobody fetches delays no request.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class KvExport {
   KvExport& operator=(const KvExport&) = delete;
   ~KvExport() { *all_ -= bytes_; }
 
-  // Takes further bytes. Returns false if all exports together would then have more than `most` bytes.
+  // Adds bytes to the export. Returns false, and adds nothing, if all exports together would have more than `most` bytes.
   [[nodiscard]] bool add(std::string_view piece, std::uint64_t most);
   [[nodiscard]] const std::string& tenant() const noexcept { return tenant_; }
   [[nodiscard]] const std::vector<std::string>& pieces() const noexcept { return pieces_; }
@@ -48,7 +48,7 @@ class KvExports {
  public:
   struct Options {
     std::uint64_t memory = 0;        // bytes of all exports together; 0: this server exports nothing
-    std::chrono::seconds time{60};   // how long an export waits to be fetched
+    std::chrono::seconds time{60};   // time for which an export waits to be fetched
   };
   struct Figures {
     std::uint64_t exported = 0, refused = 0, expired = 0;
@@ -66,9 +66,9 @@ class KvExports {
   KvExports& operator=(const KvExports&) = delete;
 
   [[nodiscard]] bool are_on() const noexcept { return options_.memory > 0; }
-  // Saves a session of this tenant's request. Errors: over_budget, the limit of memory; those of Session::save().
+  // Saves a session of this tenant's request. Errors: over_budget, the limit of memory is reached; the errors of Session::save().
   [[nodiscard]] tessera::Result<Kept> keep(const tessera::Session& session, const std::string& tenant);
-  // Returns nullptr if there is no export with this id, or if it is another tenant's.
+  // Returns the export with this id; nullptr if there is none, or if it belongs to another tenant.
   [[nodiscard]] KvExportPtr find(std::string_view id, std::string_view tenant) const;
   // Drops an export that a server has read to its end.
   void sent(const std::string& id);
@@ -89,7 +89,7 @@ class KvExports {
   std::map<std::string, Entry, std::less<>> entries_;
   Figures figures_;
   bool is_ending_ = false;
-  std::thread thread_;  // begins with the first export, as threads inherit the caller's mask of signals (main.cpp)
+  std::thread thread_;  // begins with the first export: the signals are not blocked yet when this object is made (main.cpp)
 };
 
 }  // namespace server

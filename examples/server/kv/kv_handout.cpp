@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kAtOnce = std::size_t{4} << 20;  // bytes that are written before the reader has taken them
 
-// Sends an export in parts, as fast as its reader takes the pieces.
+// Sends an export piece by piece, as fast as its reader takes the pieces.
 class Handout : public std::enable_shared_from_this<Handout> {
  public:
   Handout(KvExportPtr made, std::string id, KvTransfers& transfers, HttpReplyPtr reply)
@@ -25,7 +25,7 @@ class Handout : public std::enable_shared_from_this<Handout> {
   }
 
  private:
-  // Writes the next pieces when the ones before them are taken. Any thread calls it.
+  // Writes the next pieces when the reader has taken the earlier ones. Any thread may call.
   void go_on() {
     const std::lock_guard lock(mutex_);
     if (reply_ == nullptr) return;
@@ -57,7 +57,7 @@ void give_kv(const Models&, const Call& call) {
   const std::string id = call.request.path.substr(std::string_view("/v1/kv/").size());
   KvExportPtr made = call.kv.exports().find(id, call.caller.tenant);
   if (made == nullptr) throw ApiError(404, "There is no prompt of this id: another server has fetched it, or its time has ended (--kv-export-time).");
-  if (call.request.method == "HEAD") return call.reply->send({.body = {}, .type = "application/octet-stream"});  // it stays to be fetched
+  if (call.request.method == "HEAD") return call.reply->send({.body = {}, .type = "application/octet-stream"});  // keeps the export
   std::make_shared<Handout>(std::move(made), id, call.kv, call.reply)->start();
 }
 

@@ -31,7 +31,7 @@ void KvPeers::fetch(KvOrigin origin, std::uint64_t most, std::string authorizati
   {
     const std::lock_guard lock(mutex_);
     if (tasks_.size() < options_.waiting) {
-      // The thread first: if the system has none, nothing is queued, and the caller answers the request.
+      // Makes the thread first: if the system refuses it, this throws before the task is queued, and the caller answers the request.
       if (idle_ < tasks_.size() + 1 && threads_.size() < options_.at_once) threads_.emplace_back([this] { work(); });
       tasks_.push_back({from, std::move(origin), most, std::move(authorization), std::move(stop), std::move(done), std::chrono::steady_clock::now()});
       changed_.notify_one();
@@ -81,7 +81,7 @@ void KvPeers::work() {
     lock.unlock();
     try {
       task.done(run(task));
-    } catch (const std::exception& error) {  // no memory: the request's reply is dropped, which answers it
+    } catch (const std::exception& error) {  // no memory: the request's reply is destroyed, which sends an error to the client
       std::fprintf(stderr, "a request was given up while its prompt was fetched: %s\n", error.what());
     }
     task = {};  // releases the request before this thread waits

@@ -1,5 +1,5 @@
-// Fetches prompts that other servers have computed: the bytes of saved sessions. The command line names these servers. A request cannot make
-// this server ask any other address. Fetches run on threads of their own, so that a slow server holds up no other request.
+// Fetches prompts that other servers have computed, as the bytes of saved sessions. The command line names these servers. A request cannot
+// make this server ask any other address. Fetches run on their own threads, so that a slow server delays no other request.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace server {
 
-// Says where a prompt's keys and values can be fetched: the fields of kv_transfer_params.tessera.
+// The place from which a prompt's keys and values can be fetched: the fields of kv_transfer_params.tessera.
 struct KvOrigin {
   std::string host, port, id;
   std::uint64_t bytes = 0;
@@ -29,7 +29,7 @@ class KvPeers {
  public:
   struct Options {
     std::vector<Url> urls{};         // servers that may be asked
-    std::chrono::seconds time{10};   // for a whole fetch, with its wait for a thread
+    std::chrono::seconds time{10};   // the longest time of a fetch, with its wait for a thread
     std::size_t at_once = 4;         // threads
     std::size_t waiting = 256;       // fetches that may wait for a thread
   };
@@ -39,18 +39,18 @@ class KvPeers {
     std::string bytes{};
     std::string error{};    // a sentence for the client, unless the outcome is `fetched`
     std::string detail{};   // a sentence for the log, which names the other server; may be empty
-    double seconds = 0.0;   // of the fetch
+    double seconds = 0.0;   // seconds that the fetch took
   };
   using Done = std::function<void(Fetched)>;
 
   explicit KvPeers(Options options) : options_(std::move(options)) {}
-  // Stops the fetches that run. Fetches that wait end without a call of `done`.
+  // Stops the fetches that run. Drops the fetches that wait, without a call of their `done`.
   ~KvPeers();
   KvPeers(const KvPeers&) = delete;
   KvPeers& operator=(const KvPeers&) = delete;
 
-  // Begins to fetch at most `most` bytes, and calls `done` with them, or with an error, on any thread. `authorization`: the header that the
-  // other server gets. `stop` ends the fetch. `done` must not throw.
+  // Begins to fetch at most `most` bytes. Calls `done` with the bytes or with an error, on any thread. `authorization`: the header that the
+  // other server gets. A requested `stop` ends the fetch. `done` must not throw.
   void fetch(KvOrigin origin, std::uint64_t most, std::string authorization, std::stop_token stop, Done done);
 
  private:
@@ -74,7 +74,7 @@ class KvPeers {
   std::size_t idle_ = 0;  // threads without a task
   bool is_ending_ = false;
   std::stop_source ending_;
-  std::vector<std::thread> threads_;  // made when they are needed, as threads inherit the caller's mask of signals (main.cpp)
+  std::vector<std::thread> threads_;  // made when needed: the signals are not blocked yet when this object is made (main.cpp)
 };
 
 }  // namespace server

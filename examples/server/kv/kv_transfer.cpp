@@ -48,11 +48,11 @@ const char* name_of(Outcome outcome) {
   return "";
 }
 
-// Returns the most bytes of a saved session of this model: its keys and values in a full context, and as much again as a margin for its tokens,
-// checkpoints and checksums.
+// Returns the most bytes of a saved session of this model: the keys and values of a full context, the same again as a margin for tokens,
+// checkpoints and checksums, and 1 MiB.
 std::uint64_t most_bytes_of(const tessera::Plan& plan) { return 2 * plan.kv + (std::uint64_t{1} << 20); }
 
-// Returns the header with which the client has said who it is: the other server has the same keys.
+// Returns the client's key as a value of the header Authorization. The other server accepts the same keys.
 std::string authorization_of(const HttpRequest& request) {
   const std::string_view given = request.header("authorization"), key = request.header("x-api-key");
   return !given.empty() ? std::string(given) : key.empty() ? std::string() : fmt::format("Bearer {}", key);
@@ -80,7 +80,8 @@ KvWish read_kv_wish(Fields& fields, bool streams) {
 
 void KvTransfers::export_prompt(AnswerPlan& plan, std::size_t page_tokens, const Call& call) {
   if (!exports_.are_on()) return call.notes.warn("The prompt is not kept for another server: this one was started without --kv-exports.");
-  // Whole pages before the last token, because the other server's prefix index takes whole pages, and computes at least the last token.
+  // Exports the whole pages before the last token, because the other server's prefix index has only whole pages, and that server computes
+  // at least the last token.
   const std::size_t tokens = (std::max<std::size_t>(plan.request.prompt.size(), 1) - 1) / page_tokens * page_tokens;
   if (tokens == 0) return;
   plan.request.session_at_end = tessera::SessionAtEnd::keep;
@@ -121,7 +122,7 @@ void KvTransfers::import_prompt(const Api& api, const Call& call, const KvWish& 
       start();
     });
   };
-  // The session is restored on the thread that has fetched it: these are few, and the threads that write answers go on.
+  // The thread that has fetched the session also restores it. So only the few fetching threads wait, not the threads that write answers.
   peers_.fetch(*wish.origin, most_bytes_of(api.job.model.engine().plan()), authorization_of(call.request), stop.get_token(), work);
 }
 
@@ -129,7 +130,7 @@ std::string KvTransfers::restore(const Api& api, const Call& call, const KvPeers
   tessera::SessionOptions options;
   options.kv.salt = call.caller.tenant;
   const auto session = api.job.model.engine().restore(std::as_bytes(std::span(fetched.bytes)), options);
-  // The session is dropped here: its pages stay in the prefix index, and hold up nobody.
+  // The session is destroyed at the end of this function. Its pages stay in the prefix index, where they can be evicted.
   const bool is_ours = session && std::ranges::equal(session->tokens().first(std::min(session->tokens().size(), prompt.size())),
                                                      std::span(prompt).first(std::min(session->tokens().size(), prompt.size())));
   const auto has_no_room = [](tessera::ErrorCode code) {

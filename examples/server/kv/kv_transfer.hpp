@@ -1,8 +1,11 @@
-// Prefill and decode apart: one server computes a prompt, and another one goes on from it. The field `kv_transfer_params` says so, in the form
-// of llm-d's sidecar, which passes the field of one answer on in the next request:
-//   {"do_remote_decode": true}   the prompt is computed with one token, and kept for another server (kv_exports.hpp). The answer says where.
-//   {"do_remote_prefill": true, "tessera": {"host", "port", "id", "bytes"}}   such an answer's field: the prompt is fetched from there, so that
-//                                the request finds its pages in the prefix index. If anything fails, the prompt is computed here.
+// Prefill and decode on different servers: one server computes a prompt, and another server continues from the prompt. Requests ask for
+// this by the field `kv_transfer_params`, in the form of llm-d's sidecar, which copies the field from one answer to the next request:
+//   {"do_remote_decode": true}
+//       This server computes the prompt and one token, and keeps the prompt for another server (kv_exports.hpp). The answer's field has the
+//       next form, which says where the prompt is.
+//   {"do_remote_prefill": true, "tessera": {"host", "port", "id", "bytes"}}
+//       This server fetches the prompt, so that the request finds the prompt's pages in the prefix index. If anything fails, this server
+//       computes the prompt.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +33,7 @@ struct KvWish {
   bool imports = false;               // do_remote_prefill
   std::optional<KvOrigin> origin{};   // where to import from
 };
-// Reads the field. `streams`: the answer is a stream, which has no place to say where its prompt is kept.
+// Reads the field. `streams`: the answer is a stream. A stream cannot say where its prompt is kept, so exports are then refused.
 [[nodiscard]] KvWish read_kv_wish(Fields& fields, bool streams);
 
 struct KvTransferOptions {
@@ -46,15 +49,15 @@ class KvTransfers {
       : address_(std::move(options.address)), exports_(options.exports), has_peers_(!options.peers.urls.empty()), peers_(std::move(options.peers)) {}
 
   [[nodiscard]] KvExports& exports() noexcept { return exports_; }
-  // Has the plan's answer say where its prompt can be fetched, if it has a whole page. `page_tokens`: tokens of a page, at least 1.
+  // Makes the plan's answer say where its prompt can be fetched, if the prompt has a whole page. `page_tokens`: of a page, at least 1.
   void export_prompt(AnswerPlan& plan, std::size_t page_tokens, const Call& call);
-  // Fetches the prompt that the wish names, if it names one, and then calls `start`, on any thread. Errors that `start` throws are answered.
+  // Fetches the prompt that the wish names, if there is one, and then calls `start`, on any thread. Answers errors that `start` throws.
   void import_prompt(const Api& api, const Call& call, const KvWish& wish, std::vector<tessera::Token> prompt, std::function<void()> start);
   // Returns the figures in Prometheus' text format.
   [[nodiscard]] std::string metrics() const;
 
  private:
-  // Restores the fetched session, so that the prefix index has its pages. Returns a sentence that says why it cannot; empty: it did.
+  // Restores the fetched session, so that the prefix index has its pages. Returns an empty text, or a sentence that says why this failed.
   [[nodiscard]] std::string restore(const Api& api, const Call& call, const KvPeers::Fetched& fetched, const std::vector<tessera::Token>& prompt);
   void count(const char* result, std::uint64_t bytes, double seconds);
 

@@ -10,19 +10,19 @@
 
 namespace server {
 
-// How long a model that could not be loaded is not read again, unless one of its files is changed before.
+// Time for which a model that could not be loaded is not read again. A change of one of its files ends this time.
 constexpr std::chrono::seconds kFaultyFile{30};
-// The same for a model that did not get the memory it needs: other programs may free some soon.
+// The same time for a model that did not get enough memory. It is shorter, because other programs may free memory soon.
 constexpr std::chrono::seconds kNoMemory{5};
 
 struct FailedLoad {
   using Time = std::chrono::steady_clock::time_point;
 
   ApiError error;    // for requests that name the model
-  FileState files;   // before the load began
+  FileState files;   // state of the files before the load began
   Time again{};      // from this time on the model is read again
 
-  // Returns the error for a request at the time `now`; nullopt if the model is to be read again. `present`: the state of the model's files now.
+  // Returns the error for a request at the time `now`; nullopt if the model should be read again. `present`: the files' state now.
   [[nodiscard]] std::optional<ApiError> answer(const FileState& present, Time now) const {
     if (now >= again || present != files) return std::nullopt;
     ApiError refusal = error;

@@ -24,7 +24,7 @@ void add(FileState& state, const fs::path& file, const fs::path& folder) {
                          .changed = static_cast<std::int64_t>(changed.time_since_epoch().count())});
 }
 
-// Adds the files of a folder for which `is_part(path)` holds. A folder that cannot be read further ends the list.
+// Adds the files of a folder for which `is_part(path)` returns true. Ends the list early if the folder cannot be read further.
 template <class Iterator, class IsPart>
 void add_all(FileState& state, const fs::path& folder, IsPart is_part) {
   std::error_code error;

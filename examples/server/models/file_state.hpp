@@ -8,7 +8,7 @@
 
 namespace server {
 
-// Size and time of change of each file of a model. Two equal states: no file was changed, added or removed between them.
+// Size and time of change of each file of a model. If two states are equal, no file was changed, added or removed between them.
 struct FileState {
   struct File {
     std::string name;              // relative to the model's folder
@@ -16,12 +16,12 @@ struct FileState {
     std::int64_t changed = 0;      // ticks of the file system's clock
     auto operator<=>(const File&) const = default;
   };
-  std::vector<File> files;         // in order of their names; empty: there is no file, or it cannot be looked at
+  std::vector<File> files;         // in order of their names; empty: there is no file, or its state cannot be read
   bool operator==(const FileState&) const = default;
 };
 
-// Looks at a model's file, at all parts of a GGUF file that is split (NAME-00001-of-00003.gguf), or at the files of a folder and of its
-// folders, at most 4096 of them. Reads no file. An empty path, which the model inside the program has, gives an empty state.
+// Returns the state of a model's file, of all parts of a split GGUF file (NAME-00001-of-00003.gguf), or of the files in a folder and its
+// folders, at most 4096 files. Reads no file. Returns an empty state for an empty path, which the model inside the program has.
 [[nodiscard]] FileState file_state(const std::filesystem::path& model);
 
 }  // namespace server

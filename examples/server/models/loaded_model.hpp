@@ -1,5 +1,5 @@
-// A loaded model with all that answers its requests: the engine computes, the scheduler chooses for which requests, a driver's thread runs
-// the scheduler. Its destructor gives the memory back.
+// A loaded model with everything that answers its requests: the engine computes, the scheduler chooses for which requests, a driver's
+// thread runs the scheduler. The destructor frees the model's memory.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class LoadedModel {
  public:
   struct Options {
     std::string id{};
-    std::optional<tessera::ChatTemplate> chat_template{};  // stands in place of the file's
+    std::optional<tessera::ChatTemplate> chat_template{};  // replaces the file's template
     tessera::SchedulerOptions scheduler{};
     RequestLimits limits{};
     bool stays = true;  // the model is loaded as long as the server runs
@@ -27,7 +27,7 @@ class LoadedModel {
   };
   // Throws Failure. `workers` must outlive the requests of this model.
   LoadedModel(const tessera::Engine& engine, Options options, Workers& workers);
-  // Starts the thread that computes. Until then requests wait. Call it once. Throws Failure.
+  // Starts the thread that computes. Until then requests wait. Call this once. Throws Failure.
   void drive();
   // Precondition: no request is left.
   ~LoadedModel() = default;
@@ -39,7 +39,7 @@ class LoadedModel {
   [[nodiscard]] tessera::Scheduler& scheduler() noexcept { return scheduler_; }
 
  private:
-  // In this order: each uses the ones before it.
+  // The order matters: each member uses the members before it.
   mutable AdapterShelf shelf_;
   ServedModel model_;
   tessera::Scheduler scheduler_;

@@ -12,7 +12,7 @@ namespace server {
 
 namespace {
 
-// Returns about what a running request takes beside its keys and values: logits and a sampler's lists of the vocabulary, and its tokens.
+// Returns about how many bytes a running request takes besides keys and values: logits, a sampler's lists of the vocabulary, and tokens.
 std::uint64_t request_bytes(const tessera::ModelSource& source, const tessera::Plan& plan) {
   constexpr std::uint64_t kEachLogit = 20, kEachToken = 16;
   const auto* table = source.find_tensor("token_embd.weight");
@@ -20,8 +20,8 @@ std::uint64_t request_bytes(const tessera::ModelSource& source, const tessera::P
   return kEachLogit * table->dims[1] + kEachToken * plan.context;
 }
 
-// Returns how many full contexts the server may hold at once: those of running requests, and one of prompts to score and texts to embed, which
-// are computed between the steps of running requests.
+// Returns how many full contexts the server may have at once: one for each running request, and one more for prompts to score and texts to
+// embed, which are computed between the steps of running requests.
 std::uint64_t most_contexts(std::uint32_t max_running) { return std::uint64_t{max_running} + 1; }
 
 }  // namespace
@@ -29,7 +29,7 @@ std::uint64_t most_contexts(std::uint32_t max_running) { return std::uint64_t{ma
 MemoryNeed need_of(const tessera::ModelSource& source, tessera::EngineOptions options, std::uint32_t max_running) {
   const std::uint64_t asked = options.kv_budget;
   options.kv_budget = 0;
-  const std::uint64_t full = value(tessera::Engine::plan(source, options)).kv;  // of one full context
+  const std::uint64_t full = value(tessera::Engine::plan(source, options)).kv;  // bytes of one full context
   MemoryNeed need{.least_kv = full + full / 4, .wanted_kv = full * most_contexts(max_running)};
   if (!writes_text(source.settings())) need.wanted_kv = need.least_kv;  // the server embeds the texts of one request at a time
   need.kv = asked != 0 ? asked : need.least_kv;

@@ -39,7 +39,7 @@ std::string text_of(const Settings& settings, const char* key) {
   return text == nullptr ? std::string() : std::string(*text);
 }
 
-// Names the format of general.file_type, which is llama.cpp's number for a whole file.
+// The format that general.file_type states. This number of llama.cpp describes a whole file.
 struct FileFormat {
   std::string name = "unknown";
   double bits = 0.0;  // bits a weight; 0: not known
@@ -86,7 +86,7 @@ Json json_of(std::string_view text) { return Json(std::string(text)); }
 Json json_of(const tessera::ValueList&) { return {}; }  // null, because lists are left out
 
 Json info_of(const Settings& settings, const ModelCard& card) {
-  constexpr std::size_t kLongest = 1 << 20;  // bytes of a text; an engine's metadata has none that is longer
+  constexpr std::size_t kLongest = 1 << 20;  // bytes of a text; longer texts are left out, as in an engine's metadata
   const std::string context = settings.called(Setting::context), chat_template = settings.called(Setting::chat_template);
   Object info = Object().set("general.parameter_count", static_cast<std::int64_t>(card.parameters));
   info.set(context, static_cast<std::int64_t>(card.context));
@@ -113,8 +113,8 @@ void read_template(ModelCard& card, const Settings& settings, std::optional<tess
 
 bool knows_reasoning(const tessera::OutputFormat& format, std::string_view template_source) {
   if (std::ranges::none_of(format.regions, [](const tessera::OutputRegion& region) { return region.kind == tessera::RegionKind::reasoning; })) return false;
-  // The format alone does not say whether a model reasons: the default format reads <think> in every model's answers. So these words in the
-  // template decide.
+  // The format does not show whether a model reasons, because the default format reads <think> in every model's answers. So these words in
+  // the template decide.
   return std::ranges::any_of(std::initializer_list<std::string_view>{"think", "THINK", "reason"}, [&](std::string_view word) { return template_source.find(word) != std::string_view::npos; });
 }
 

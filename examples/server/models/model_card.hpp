@@ -1,4 +1,4 @@
-// The facts of a model without its weights, for lists of models. The server makes a card of each model's file when it starts.
+// The facts that are known about a model without its weights, for lists of models. At its start, the server makes a card for each model.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class ServedModel;
 struct ModelCard {
   std::string id{};
   std::int64_t created = 0;       // seconds since 1970
-  std::uint64_t context = 0;      // tokens of a prompt and its answer at most
+  std::uint64_t context = 0;      // the most tokens of a prompt and its answer
   std::uint64_t vocabulary = 0;   // tokens
   std::uint64_t weights = 0;      // bytes
   std::uint64_t bytes = 0;        // planned memory of the loaded model: weights, keys and values, work memory
@@ -31,9 +31,9 @@ struct ModelCard {
   std::string format = "unknown";  // "Q4_K_M"
   std::uint64_t parameters = 0;    // as the file states, or an estimate from its bytes; 0: not known
   std::string parameter_size{};    // "135M"
-  bool writes = true;              // false: an encoder, which gives vectors and scores alone
+  bool writes = true;              // false: an encoder, which computes only vectors and scores
   bool embeds = false;             // the file says how texts become vectors
-  bool fills_in = false;           // has tokens to fill in between texts; known when the model has been loaded
+  bool fills_in = false;           // the model has tokens to fill in between texts; known after the model was loaded
   bool knows_tools = false;        // the template prints tools
   bool reasons = false;
   std::string template_source{};   // empty: no template
@@ -42,20 +42,20 @@ struct ModelCard {
   [[nodiscard]] bool has_template() const noexcept { return !template_source.empty(); }
 };
 
-// Returns whether a file's model writes text. A guess by its settings: a loaded model says it exactly.
+// Returns whether a file's model writes text. This is a guess by the settings; only the loaded model knows exactly.
 [[nodiscard]] bool writes_text(const tessera::Settings& settings);
-// Parses a template's text that stands in place of the file's, with the file's special tokens. Throws Failure.
+// Parses a template's text, which replaces the file's template, with the file's special tokens. nullopt without a text. Throws Failure.
 [[nodiscard]] std::optional<tessera::ChatTemplate> template_of(const std::optional<std::string>& text, const tessera::ModelSource& source);
-// Makes the card of a file. `chat_template`: stands in place of the file's. Throws Failure if the template is not valid.
+// Makes the card of a file. `chat_template` replaces the file's template. Throws Failure if the template is not valid.
 [[nodiscard]] ModelCard make_card(std::string id, const tessera::ModelSource& source, const tessera::Plan& plan,
                                   const std::optional<tessera::ChatTemplate>& chat_template);
-// Replaces what the file says less exactly than the loaded model.
+// Replaces the facts that the loaded model knows more exactly than the file.
 void refresh_card(ModelCard& card, const ServedModel& model);
 
-// Returns whether a template knows reasoning, so that answers are read with reasoning.
+// Returns whether a template knows reasoning. If so, the reasoning of answers is read.
 [[nodiscard]] bool knows_reasoning(const tessera::OutputFormat& format, std::string_view template_source);
 
-// Returns the object of a model in GET /v1/models, without its state.
+// Returns the object that describes a model in GET /v1/models, without its state.
 [[nodiscard]] Object model_object(const ModelCard& card);
 
 }  // namespace server

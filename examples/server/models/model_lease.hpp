@@ -6,7 +6,7 @@
 namespace server {
 
 class LoadedModel;
-// The model stays loaded as long as there is a copy of the lease (models.hpp).
+// A lease. The model stays loaded as long as there is a copy of the lease (models.hpp).
 using ModelLease = std::shared_ptr<LoadedModel>;
 
 }  // namespace server

@@ -24,13 +24,13 @@ std::string text_of(const fs::path& path) {
   return {text.begin(), text.end()};
 }
 
-// Returns a model's default name: the file's, since names within files may have spaces and other characters.
+// Returns a model's default name: the file's name, because the name in a file's metadata may have spaces and other characters.
 std::string id_of(const fs::path& path) {
   const std::string stem = text_of(path.stem());
   return stem.empty() ? "model" : stem;
 }
 
-// Reads "NAME=PLACE" or "PLACE". A place that exists is never divided.
+// Reads "NAME=PLACE" or "PLACE". The whole text is the place if a file of this name exists.
 ConfiguredModel read_argument(const std::string& text) {
   const std::size_t equals = text.find('=');
   std::error_code ignored;
@@ -43,7 +43,7 @@ ConfiguredModel read_argument(const std::string& text) {
   return model;
 }
 
-// Returns whether an entry of a folder is a model: a GGUF file, of a split one the first part, or a folder with a config.json.
+// Returns whether an entry of a folder is a model: a GGUF file, the first part of a split GGUF file, or a folder with a config.json.
 bool is_model(const fs::directory_entry& entry) {
   std::error_code ignored;
   if (text_of(entry.path().filename()).starts_with('.')) return false;
@@ -70,7 +70,7 @@ std::vector<ConfiguredModel> read_folder(const std::string& folder) {
   if (error) throw Failure(tessera::ErrorCode::not_found, fmt::format("--models: cannot read the folder {}: {}", folder, error.message()));
   if (models.empty()) throw UsageError(fmt::format("--models: there is no model in {}: put GGUF files there, or folders with a config.json", folder));
   std::ranges::sort(models, {}, [](const ConfiguredModel& model) { return std::pair(model.id, text_of(model.path.filename())); });
-  for (std::size_t i = 1; i < models.size(); ++i) {  // a file and a folder of one name: the later one has its whole name
+  for (std::size_t i = 1; i < models.size(); ++i) {  // if a file and a folder have the same name, the later one gets its full name
     if (models[i].id == models[i - 1].id) models[i].id = text_of(models[i].path.filename());
   }
   return models;

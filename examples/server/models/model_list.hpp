@@ -16,13 +16,13 @@ struct NamedModels {
   std::vector<std::string> pins{};     // --pin
 };
 
-// Returns the models in order: those of -m, then those of the folder by name. Without any, the list is empty: the program's own model is
-// served. Nothing is opened. Throws UsageError, for example if two models have one name; Failure, a folder that cannot be read, or a name
-// that another program's store does not have.
+// Returns the models in order: those of -m, then those of the folder by name. An empty list means that the program's own model is served.
+// Opens no file. Throws UsageError, for example if two models have the same name; Failure if a folder cannot be read, or if another
+// program's store has no model with a given name.
 [[nodiscard]] std::vector<ConfiguredModel> list_configured(const NamedModels& names);
 
-// Returns the adapters of `texts` ([MODEL/]NAME=PLACE), for these models; if the list is empty, for the program's own model. Throws UsageError:
-// a name or a place is missing, a name is taken, there is no such model or no such file.
+// Returns the adapters of `texts` ([MODEL/]NAME=PLACE) for these models, or for the program's own model if `models` is empty. Throws
+// UsageError: a name or a place is missing, a name is taken, there is no such model or no such file.
 [[nodiscard]] std::vector<ConfiguredAdapter> list_adapters(const std::vector<std::string>& texts, const std::vector<ConfiguredModel>& models);
 
 }  // namespace server

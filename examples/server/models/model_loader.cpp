@@ -55,7 +55,7 @@ void ModelLoader::work() {
           if (options_.logs) log_line("{} is unloaded\n", models_.configured(task.model).id);
           break;
       }
-    } catch (const std::exception& error) {  // no memory for a decision: it is made again
+    } catch (const std::exception& error) {  // no memory for a decision: next() decides again
       std::fprintf(stderr, "a step of loading was given up: %s\n", error.what());
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
@@ -87,7 +87,8 @@ void ModelLoader::load(std::size_t model) {
     if (options_.logs) log_line("{} is loaded, in {:.1f} s\n", id, seconds_since(begin));
   } catch (const Failure& failure) {
     using tessera::ErrorCode;
-    if (failure.code == ErrorCode::over_budget) return refuse(503, std::chrono::seconds(0), failure.what());  // the memory is booked: another model can leave
+    // over_budget needs no pause: the memory is booked now, so the next load makes other models leave.
+    if (failure.code == ErrorCode::over_budget) return refuse(503, std::chrono::seconds(0), failure.what());
     if (failure.code == ErrorCode::out_of_memory) return refuse(503, kNoMemory, failure.what());
     if (failure.code != ErrorCode::cancelled || is_wanted) return refuse(500, kFaultyFile, failure.what());
     give_back_memory();
@@ -124,7 +125,7 @@ std::shared_ptr<LoadedModel> ModelLoader::make(std::size_t model, tessera::LoadP
   engine_options.log_level = tessera::LogLevel::warning;
   engine_options.progress = std::move(progress);
   const tessera::Engine engine = value(tessera::Engine::load(*source, engine_options));
-  source.reset();  // an engine has copied what it needs
+  source.reset();  // the engine has copied what it needs
   tessera::SchedulerOptions scheduler = options_.scheduler;
   if (options_.events != nullptr) scheduler.on_kv_event = options_.events->sink(configured.id);
   return std::make_shared<LoadedModel>(engine, LoadedModel::Options{.id = configured.id, .chat_template = std::move(chat_template), .scheduler = std::move(scheduler),

@@ -1,4 +1,4 @@
-// Loads and unloads models on a thread of its own, as Models::next() says, one after the other.
+// Loads and unloads models one after the other, as Models::next() says, on the loader's own thread.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@
 namespace server {
 
 struct LoadOptions {
-  tessera::EngineOptions engine{};          // kv_budget: each model's own, unless it is 0
+  tessera::EngineOptions engine{};          // kv_budget: the budget of each model; 0: MemoryNeed::kv of the model
   tessera::SchedulerOptions scheduler{};
   RequestLimits limits{};
-  std::optional<std::string> chat_template{};  // a template's text that stands in place of the files'
+  std::optional<std::string> chat_template{};  // a template's text that replaces the files' templates
   KvEventPublisher* events = nullptr;       // gets the changes of the prefix indices; must outlive the models
-  bool logs = true;                         // says on standard error what it loads and unloads
+  bool logs = true;                         // prints on standard error what is loaded and unloaded
 };
 
 class ModelLoader {

@@ -30,7 +30,7 @@ ApiError ModelNames::no_such_model(std::string_view name) const {
   return {404, fmt::format("There is no model \"{}\" here; this server has {}.", name, all()), "model", "model_not_found"};
 }
 
-// Returns the names for an error: at most 20 of them.
+// Returns the names for an error, at most 20 names.
 std::string ModelNames::all() const {
   constexpr std::size_t kMost = 20;
   std::string names;

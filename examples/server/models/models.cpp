@@ -14,7 +14,7 @@ namespace server {
 
 namespace {
 
-constexpr std::chrono::hours kLongest{1000};  // stands for "for ever", with times that still can be added
+constexpr std::chrono::hours kLongest{1000};  // stands for "for ever", because a sum with the largest time would overflow
 
 ApiError ends_error() {
   ApiError error(503, "The server is shutting down.", {}, "shutting_down");
@@ -133,7 +133,7 @@ void Models::change() const noexcept {
   changed_.notify_all();
 }
 
-// --- What is to be done.
+// --- The next task.
 
 Models::Task Models::next() {
   Calls calls;  // destroyed when the mutex is free, as each may hold a lease
@@ -197,7 +197,7 @@ void Models::drop_waiting(Calls& calls) {
   }
 }
 
-// Chooses the models that have to leave, and returns a first one to unload; nullopt: all of them have requests, or stay a while longer.
+// Chooses the models that have to leave, and returns the task to unload one of them. nullopt: all have requests, or must stay longer.
 std::optional<Models::Task> Models::make_room(const Entry& wanted) {
   std::vector<Resident> residents;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -246,7 +246,7 @@ std::size_t Models::waiting() const {
   return count;
 }
 
-// Returns the most that a model may take: all but the pinned ones' memory.
+// Returns the most bytes that a model may take: the whole memory without the memory of the other pinned models.
 std::uint64_t Models::most_for(const Entry& entry) const {
   std::uint64_t bytes = options_.memory;
   for (const auto& each : entries_) {
@@ -275,7 +275,7 @@ ApiError Models::too_late(const Entry& entry) const {
   return error;
 }
 
-// --- What the loader says.
+// --- Reports of the loader.
 
 bool Models::goes_on(std::size_t model, double share) {
   Calls calls;
@@ -364,7 +364,7 @@ void Models::given_up(std::size_t model) {
   Entry* const entry = end_load(model, ModelState::unloaded);
   if (entry == nullptr) return;
   entry->fault.clear();
-  if (!entry->waiting.empty() && !std::exchange(entry->is_queued, true)) queue_.push_back(model);  // a request came when the load had been given up
+  if (!entry->waiting.empty() && !std::exchange(entry->is_queued, true)) queue_.push_back(model);  // a request came too late
 }
 
 void Models::gone(std::size_t model) {

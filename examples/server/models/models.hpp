@@ -1,15 +1,15 @@
-// The models of this server: which there are, which of them are loaded, and who uses them. A request holds a lease on its model, and a model
-// with leases is never unloaded. All loaded models together keep within one budget of memory.
+// The models of this server: knows the models, which of them are loaded, and which requests use them. Each request has a lease on its
+// model, and a model with leases is never unloaded. All loaded models together keep within one budget of memory.
 //
-// This object only decides. A ModelLoader asks next() for a task, does the task on a thread of its own, and says how the task ended. Rules, in
-// this order:
+// This object only decides. A ModelLoader asks next() for a task, does the task on the loader's thread, and reports how the task ended.
+// Rules, in this order:
 // - A model that nobody has used for its keep_alive is unloaded.
-// - Models are loaded in the order in which they were asked for. If there is no room for the next model, loaded models have to leave: first
-//   the models without requests, and of these the one that was used the longest time ago. A model with requests leaves when the requests
-//   have ended. Until then new requests of this model wait until the other model was loaded, so that both get their turn.
+// - Models are loaded in the order in which requests asked for them. If there is no room for the next model, loaded models have to leave:
+//   first the models without requests, the least recently used one first. A model with requests leaves when these requests have ended. New
+//   requests for a model that has to leave wait until the other model has been loaded, so that both models get their turn.
 // - A model stays loaded at least as long as its loading took, so that at most about half of the time goes into loading.
-// - A request that has waited `load_time` is refused and told when to come again. A load that has begun goes on for it. A load is only given up
-//   if all clients that waited for it have left.
+// - A request that has waited for `load_time` is refused, with a time after which to try again. The load of its model goes on. A load is
+//   given up only if all clients that waited for the model have left.
 // - A model that could not be loaded is not read again for some time, or until one of its files is changed (failed_load.hpp).
 #pragma once
 
@@ -44,7 +44,7 @@ namespace server {
 enum class ModelState { unloaded, loading, loaded, unloading, failed };
 [[nodiscard]] std::string_view to_string(ModelState state) noexcept;
 
-// A model that the command line names, with what the server found out about its file at the start.
+// A model that the command line names, with the facts that the server read from its file at the start.
 struct ConfiguredModel {
   std::string id{};
   std::filesystem::path path{};
@@ -69,11 +69,11 @@ struct ModelView {
   std::shared_ptr<const ModelCard> card{};
   ModelState state = ModelState::unloaded;
   bool is_pinned = false;
-  std::string fault{};        // why loading failed last, a sentence; empty: it did not
+  std::string fault{};        // a sentence that says why the last load failed; empty: it did not fail
   std::uint64_t loads = 0;    // how often the model was loaded
   std::size_t requests = 0;   // leases
   std::size_t waiting = 0;    // requests that wait for the model
-  double seconds_left = -1.0; // until a loaded model is unloaded, if no further request comes; below 0: not by time
+  double seconds_left = -1.0; // seconds until the loaded model is unloaded, if no request comes; below 0: no limit
 };
 
 class Models {
@@ -116,26 +116,26 @@ class Models {
   struct Task {
     enum class Kind { load, unload, end } kind = Kind::end;
     std::size_t model = 0;
-    std::shared_ptr<LoadedModel> unloaded{};  // to destroy; nothing else holds it
+    std::shared_ptr<LoadedModel> unloaded{};  // the model to destroy: the last reference
   };
-  // Waits for the next task. After a load the caller must call loaded() or failed(), after an unload gone().
+  // Waits for the next task. After a load the caller must call loaded(), failed() or given_up(); after an unload gone().
   [[nodiscard]] Task next();
   [[nodiscard]] const ConfiguredModel& configured(std::size_t model) const noexcept { return entries_[model]->configured; }
   // Returns whether the running load of a model should go on: a request waits for the model or was told to come again, or the model is
   // pinned. `share`: how much of the model is loaded, from 0 to 1. The loader calls this often while it loads.
   [[nodiscard]] bool goes_on(std::size_t model, double share);
-  // Tells this object that a load begins for which next() did not ask.
+  // Reports that a load begins for which next() did not ask.
   void begin(std::size_t model);
-  // Books the memory that a file takes now, and takes its card: the file may have changed since the start. Throws Failure if the model does
-  // not fit any more.
+  // Books the memory that a model's file needs now, and replaces the model's card, because the file may have changed since the start.
+  // Throws Failure if the model does not fit any more.
   void book(std::size_t model, const MemoryNeed& need, ModelCard card);
   void loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double seconds);
-  // Refuses the waiting requests with the error, and later ones as FailedLoad says.
+  // Reports that a load failed. Refuses the waiting requests with the error, and later requests as FailedLoad says.
   void failed(std::size_t model, FailedLoad failure);
-  // The load was given up because nobody waits for the model any more.
+  // Reports that a load was given up, because no request waits for the model any more.
   void given_up(std::size_t model);
   void gone(std::size_t model);
-  // Ends the waiting of next(), and lets no load go on.
+  // Makes next() return Task::Kind::end, and goes_on() return false.
   void end();
 
  private:
@@ -152,7 +152,7 @@ class Models {
     std::shared_ptr<LoadedModel> model{};    // while loaded
     std::size_t leases = 0;                  // leases of requests
     std::size_t looks = 0;                   // leases of lists and figures
-    bool is_leaving = false;                 // has to make room: takes no new requests
+    bool is_leaving = false;                 // the model has to make room, and gets no new requests
     bool is_queued = false;                  // in queue_
     double keep_alive = -1.0;
     Time last_use{}, stays_until{};
@@ -177,7 +177,7 @@ class Models {
   [[nodiscard]] std::uint64_t most_for(const Entry& entry) const;
   [[nodiscard]] ApiError too_late(const Entry& entry) const;
   void begin_load(Entry& entry);
-  // Returns the end of a load that did not succeed: the entry, or nullptr if the model was loaded and what failed came after that.
+  // Ends a load that did not succeed, and returns its entry. Returns nullptr if the model is loaded already, so that a later step failed.
   [[nodiscard]] Entry* end_load(std::size_t model, ModelState state);
   // Throws the error of the last load if the model is not to be read again yet. Needs the mutex free, as it looks at files.
   void check_files(Entry& entry);
@@ -193,8 +193,8 @@ class Models {
   mutable AdapterNames adapters_;  // guards itself
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  mutable std::uint64_t changes_ = 0;      // counts what next() should look at
-  Time wake_{};                            // when next() has something to do by time
+  mutable std::uint64_t changes_ = 0;      // number of changes that next() should look at
+  Time wake_{};                            // the time at which next() has to look again
   std::vector<std::unique_ptr<Entry>> entries_;
   std::deque<std::size_t> queue_;          // models that requests wait for, because they are not loaded or have to leave
   bool is_draining_ = false, is_ending_ = false;

@@ -1,4 +1,4 @@
-// How far the loading of a model is, for requests that have waited too long for it.
+// The progress of loading a model, for the answers to requests that have waited too long for the model.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct RunningLoad {
   double share = 0.0;        // how much of the model is loaded, from 0 to 1
   bool is_promised = false;  // a request was told to come again, so the load goes on without a waiting request
 
-  // Below this share the speed is not known.
+  // Returns whether enough is loaded to estimate the speed.
   [[nodiscard]] bool has_speed() const noexcept { return share > 0.02; }
   // Returns an estimate of the seconds until the model is loaded.
   [[nodiscard]] double seconds_left(Time now) const noexcept {

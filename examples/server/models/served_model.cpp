@@ -36,7 +36,7 @@ tessera::LocalTime local_time() {
   return {t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec};
 }
 
-// Makes a conversation without messages, which finds the template and the output format of the model.
+// Makes a conversation without messages. Its constructor finds the template and the output format of the model.
 tessera::Conversation empty_conversation(const tessera::Engine& engine, std::optional<ChatTemplate> chat_template) {
   return value(tessera::Conversation::create(engine, {}, {.chat_template = std::move(chat_template)}));
 }
@@ -73,7 +73,7 @@ void settle_system_messages(std::vector<tessera::Message>& messages, bool takes_
     if (!text.empty() && !message.content.empty()) text += "\n\n";
     text += message.content;
   };
-  bool in_front = true, joins_next = false;  // joins_next: a next message of the user belongs to the message before it
+  bool in_front = true, joins_next = false;  // joins_next: the user's next message joins the message before it
   for (tessera::Message& message : messages) {
     const bool is_system = message.role == "system", is_front = is_system && in_front;
     in_front = in_front && is_system;
@@ -100,7 +100,7 @@ std::vector<std::string> markers(const OutputFormat& format, RegionKind kind, st
   return found;
 }
 
-// Returns a grammar of answers whose text the given grammar allows, with the format's reasoning in front and its markers around.
+// Returns a grammar for whole answers: `text` allows the text of an answer, the format adds the reasoning in front and its markers.
 Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reasoning, bool may_reason) {
   if (format.recipients) return value_or_refuse(Grammar::sequence({value_or_refuse(Grammar::literal(format.recipients->text)), text}));
   const auto opens = markers(format, RegionKind::text, &OutputRegion::open);
@@ -132,7 +132,7 @@ std::vector<Json> with_closed_parameters(std::vector<Json> tools) {
     if (function == nullptr) continue;
     const Json* parameters = function->find("parameters");
     Json closed = *function;
-    // A function without parameters, which may also be written as null or {}, takes none.
+    // A function whose parameters are absent, null or {} has no parameters.
     const bool takes_none = parameters == nullptr || parameters->is_null() || *parameters == Json::object();
     closed.set("parameters", takes_none ? Json(Object().set("type", "object").set("properties", Json::object()).set("additionalProperties", false))
                                         : closed_schema(*parameters));
@@ -149,7 +149,7 @@ Matcher begin(const StoredGrammar& stored, Notes& notes) {
 
 }  // namespace
 
-// Making a vocabulary takes some 100 ms, so it is made with the first grammar.
+// Grammars and their vocabulary. Making the vocabulary takes some 100 ms, so it is made with the first grammar.
 struct ServedModel::Grammars {
   GrammarStore store;
   std::mutex mutex;

@@ -1,4 +1,4 @@
-// The served model: makes prompts of messages, and compiles grammars. A compiled grammar is kept for later requests that need the same one.
+// A served model: makes prompts from messages, and compiles grammars. A compiled grammar is kept for later requests with the same grammar.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ChatPrompt {
   bool in_reasoning = false;  // the prompt ends within reasoning
 };
 
-// A chat request. `continues`: the answer continues the last message, which is the assistant's.
+// A chat request. `continues`: the last message is the assistant's, and the answer continues it.
 struct ChatWish {
   tessera::ChatRequest request;
   bool continues = false;
@@ -52,30 +52,30 @@ class ServedModel {
 
   // Returns the template's text; empty if the model has no template.
   [[nodiscard]] std::string_view template_source() const noexcept { return has_template_ ? template_.source() : std::string_view(); }
-  // Returns whether the template knows reasoning, so that answers are read with reasoning.
+  // Returns whether the template knows reasoning. If so, the reasoning of answers is read.
   [[nodiscard]] bool reasons() const;
 
-  // Returns a sentence if the template writes calls in a form that is not the one in which answers are read; else empty.
+  // Returns a sentence if the template writes calls in another form than the form in which answers are read; else an empty text.
   [[nodiscard]] std::string calls_warning() const;
 
-  // Returns the format in which answers are read. If there are tools and the template does not print tools, the prompt describes them in
-  // words (tessera::tell_tools_in_words()), and calls are read in the format of Hermes.
+  // Returns the format in which answers are read. If there are tools, but the template does not print tools, the prompt describes the tools
+  // in words (tessera::tell_tools_in_words()), and calls are read in the format of Hermes.
   [[nodiscard]] const tessera::OutputFormat& format(bool has_tools) const noexcept;
 
   // Return the values of GenerateOptions::shown_control and stop_free for an answer in format(has_tools).
   [[nodiscard]] const std::vector<tessera::Token>& marker_tokens(bool has_tools) const noexcept;
   [[nodiscard]] tessera::StopFree stop_free(bool has_tools, bool in_reasoning) const;
 
-  // These two throw ApiError.
+  // prompt() and encode() throw ApiError.
   [[nodiscard]] ChatPrompt prompt(const ChatWish& wish) const;
   [[nodiscard]] std::vector<tessera::Token> encode(std::string_view text, bool special = true) const;
   // Returns a matcher for a text without messages.
   [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source, const std::string& field);
-  // Returns a matcher for an answer in a conversation: its text beside the reasoning must match the source.
-  // With tools the answer may be calls instead. Notes tools whose schemas are not held whole.
+  // Returns a matcher for an answer in a conversation: the answer's text, without the reasoning, must match the source. With tools the
+  // answer may be calls instead. Notes tools whose schemas the matcher does not enforce completely.
   [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
                                                 const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls, Notes& notes);
-  // Returns a matcher for an answer that may call tools. nullopt: no grammar can hold the calls, with ToolUse::automatic.
+  // Returns a matcher for an answer that may call tools. nullopt, only with ToolUse::automatic: no grammar can enforce the calls.
   [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,
                                                              const tessera::ToolGrammarOptions& options, Notes& notes);
 
@@ -91,7 +91,7 @@ class ServedModel {
   std::string id_;
   std::int64_t created_;
   bool has_template_, knows_tools_;
-  bool takes_system_ = true, takes_later_system_ = true;  // the template shows system messages at the beginning; and behind other messages
+  bool takes_system_ = true, takes_later_system_ = true;  // the template shows system messages at the beginning; after other messages
   tessera::ChatTemplate template_;
   tessera::OutputFormat format_, told_format_;
   std::vector<tessera::Token> marker_tokens_, told_marker_tokens_;

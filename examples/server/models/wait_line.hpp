@@ -17,11 +17,11 @@ namespace server {
 struct ModelWait {
   std::function<bool()> gone;                    // returns whether the client has left
   std::function<void(ModelLease)> ready;
-  std::function<void(const ApiError&)> failed;   // an error of status 499: the client has left
+  std::function<void(const ApiError&)> failed;   // gets the error; status 499: the client has left
 };
 
-// The waiting requests of one model. The owner guards a WaitLine by a mutex, so the functions below call nothing but gone(). They add ready() and
-// failed() to the list `calls`, which the owner calls when the mutex is free.
+// The waiting requests of one model. The owner guards a WaitLine by a mutex. So the functions below call only gone(). They add calls of
+// ready() and failed() to the list `calls`, which the owner runs when the mutex is free.
 class WaitLine {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -31,12 +31,12 @@ class WaitLine {
   [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
 
   void add(ModelWait wait, std::optional<double> keep_alive, Time deadline) { line_.push_back({std::move(wait), keep_alive, deadline}); }
-  // Drops requests whose clients have left, and requests that have waited up to their deadline: these get the error `late()`. Returns the
-  // next deadline; nullopt if nobody waits.
+  // Drops requests whose clients have left, and requests whose deadline has passed, which get the error `late()`. Returns the next
+  // deadline; nullopt if no request waits.
   std::optional<Time> drop(Time now, const std::function<ApiError()>& late, Calls& calls);
   // Drops all requests with an error.
   void refuse(const ApiError& error, Calls& calls);
-  // Gives each request a lease of its own, in order. Returns the keep_alive of the last request that has one.
+  // Gives a lease to each request, in order. Returns the keep_alive of the last request that has one.
   std::optional<double> grant(const std::function<ModelLease()>& lease, Calls& calls);
 
  private:

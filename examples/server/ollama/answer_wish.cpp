@@ -26,7 +26,7 @@ void each_name(std::string_view names, F&& f) {
   }
 }
 
-// Returns `options`, with the fields that a client put beside it.
+// Returns the object `options`, with the options that the client put into the body itself.
 Json all_options(Fields& fields) {
   const Json* given = fields.object("options");
   Json options = given != nullptr ? *given : Json::object();
@@ -41,7 +41,7 @@ Json all_options(Fields& fields) {
 
 void read_options(Fields& options, const Api& api, AnswerFields& answer, Notes& notes) {
   read_drawing(options, api.job.model, answer);
-  // -1 means without end, -2 up to the end of the context. Both become 0: as many as there is room for.
+  // -1 means without end, -2 up to the end of the context. Both become 0, which means as many tokens as there is room for.
   const std::int64_t most = options.integer("num_predict", -2, 1 << 30).value_or(0);
   answer.max_tokens = most > 0 ? static_cast<std::size_t>(most) : 0;
   answer.stops = read_stops(options, "stop", api.limits);
@@ -88,7 +88,7 @@ std::optional<double> keep_alive_of(Fields& fields) {
 bool read_keep_alive(Fields& fields, const Api& api, Notes& notes) {
   const std::optional<double> seconds = keep_alive_of(fields);
   if (!seconds) return false;
-  // Below 0 the duration means for ever, which is what the server does.
+  // A duration below 0 means for ever, as the server does anyway, so it needs no note.
   if (api.stays && *seconds >= 0.0) notes.ignore("keep_alive", "keep_alive", "the model stays loaded as long as the server runs.");
   return *seconds == 0.0;
 }

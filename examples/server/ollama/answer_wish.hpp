@@ -9,14 +9,14 @@
 
 namespace server::ollama {
 
-// Says whether an answer begins with reasoning.
+// The field `think`: whether an answer begins with reasoning, and how much.
 struct Thinking {
   std::optional<bool> on{};  // nullopt: the template's default
   std::string effort{};      // "low", "medium", "high"
 };
 
 struct AnswerWish {
-  std::string name;  // the model's name for the answer
+  std::string name;  // the model's name in the answer
   AnswerFields drawing{};
   std::optional<AnswerForm> form{};
   Thinking thinking{};
@@ -24,14 +24,14 @@ struct AnswerWish {
 };
 
 // Reads model, options, format, think, truncate, keep_alive, stream, logprobs, and other servers' fields for the form of the answer
-// (read_guided()). A field of `options` may also be given in the body itself; if it is given twice, the one in `options` counts. Notes
+// (read_guided()). A field of `options` may also stand in the body itself; if both have the field, the one in `options` counts. Notes
 // fields that have less effect than the client demands.
 [[nodiscard]] AnswerWish read_answer_wish(Fields& fields, const Api& api, const Call& call);
 void set_thinking(ChatFields& chat, const Thinking& thinking);
 
 // Returns the seconds of keep_alive, a duration ("5m", "1h30m", seconds as a number); nullopt: the field is absent.
 [[nodiscard]] std::optional<double> keep_alive_of(Fields& fields);
-// Reads keep_alive again, which the server has heeded already. Notes that it has no effect on a model that stays loaded (Api::stays).
+// Reads keep_alive again, after the server has applied it. Notes that keep_alive has no effect on a model that stays loaded (Api::stays).
 // Returns whether the duration is zero, which asks to unload the model.
 [[nodiscard]] bool read_keep_alive(Fields& fields, const Api& api, Notes& notes);
 // Returns num_ctx if the field is present and below the model's context. Otherwise returns 0, which stands for the model's context. Warns

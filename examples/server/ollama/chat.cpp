@@ -14,7 +14,7 @@ using tessera::Message;
 
 namespace {
 
-// The calls that no tool has answered yet. Ollama's clients name the tool and not the call; the answers come in the calls' order.
+// The calls that no tool has answered yet. Ollama's clients name the tool, not the call; the answers come in the order of the calls.
 class OpenCalls {
  public:
   void add(const Message& message) {
@@ -22,7 +22,7 @@ class OpenCalls {
     for (const tessera::ToolCall& call : message.tool_calls) open_.push_back({call.id, call.name});
   }
   [[nodiscard]] std::string new_id() { return fmt::format("call_{}", made_++); }
-  // Fills in the call that a tool's message answers, and the tool's name.
+  // Fills in a tool's message: the id of the call that the message answers, and the tool's name.
   void settle(Message& answer) {
     const auto is_answered = [&](const Open& call) {
       if (!answer.tool_call_id.empty()) return call.id == answer.tool_call_id;

@@ -31,7 +31,7 @@ struct TextReader {
     if (tokens.size() <= context) return tokens;
     if (!cuts) throw ApiError(400, fmt::format("This text has {} tokens, and the context is {}: shorten it, or send truncate.", tokens.size(), context), field, "context_length_exceeded");
     notes.warn(fmt::format("{} has {} tokens: the first {} are read.", field, tokens.size(), context));
-    // The tokens that the model wants behind a text stay behind it.
+    // The tokens that the model wants at the end of a text stay at the end of the cut text.
     const std::vector<Token>& back = model.tokenizer().frame().back;
     if (back.size() < context) std::copy(back.begin(), back.end(), tokens.begin() + static_cast<std::ptrdiff_t>(context - back.size()));
     tokens.resize(context);

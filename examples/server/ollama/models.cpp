@@ -50,7 +50,7 @@ void send(const Call& call, const Object& object) { call.reply->send({.body = ob
 Json::Array capabilities_of(const ModelCard& card) {
   Json::Array capabilities;
   if (card.writes) capabilities.emplace_back("completion");
-  if (card.has_template()) capabilities.emplace_back("tools");  // told in words if the template knows no tools
+  if (card.has_template()) capabilities.emplace_back("tools");  // the prompt describes tools in words if the template knows no tools
   if (card.reasons) capabilities.emplace_back("thinking");
   if (card.fills_in) capabilities.emplace_back("insert");
   if (!card.writes || card.embeds) capabilities.emplace_back("embedding");
@@ -58,7 +58,7 @@ Json::Array capabilities_of(const ModelCard& card) {
 }
 
 Object running(const ModelView& view) {
-  constexpr std::int64_t kYears = std::int64_t{100} * 365 * 86400;  // a model that stays loaded as long as the server runs
+  constexpr std::int64_t kYears = std::int64_t{100} * 365 * 86400;  // stands for "as long as the server runs"
   const ModelCard& card = *view.card;
   const bool ends = view.seconds_left >= 0.0 && view.seconds_left < static_cast<double>(kYears);
   const std::int64_t end = ends ? unix_time() + static_cast<std::int64_t>(view.seconds_left) : card.created + kYears;
@@ -73,7 +73,7 @@ Object running(const ModelView& view) {
 void tags(const Models& models, const Call& call) {
   Json::Array list;
   for (const ModelView& view : models.views()) {
-    if (view.card->weights == 0) continue;  // its file could not be read
+    if (view.card->weights == 0) continue;  // the model's file could not be read
     Object object = listed(*view.card);
     object.set("modified_at", time_text(view.card->created));
     list.emplace_back(std::move(object));

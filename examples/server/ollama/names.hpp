@@ -1,4 +1,4 @@
-// Names of the model and texts of times in Ollama's API.
+// Names of models, and times as text, in Ollama's API.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace server::ollama {
 
-// Returns a name without ":latest" at its end: both forms name the same model.
+// Returns a name without ":latest" at its end. Both forms name the same model.
 [[nodiscard]] std::string_view without_latest(std::string_view name);
 // Returns the model's name for lists: with ":latest", unless the name has a tag.
 [[nodiscard]] std::string listed_name(const std::string& id);
 // Returns the name in the request: `model`, or `name`, which older clients send. Empty: the request names no model.
 [[nodiscard]] std::string asked_name(Fields& fields);
-// Returns the name for the answer: the request's, if it names the model, else the listed one.
+// Returns the model's name for the answer: the name in the request, or the listed name if the request has none for this model.
 [[nodiscard]] std::string read_name(Fields& fields, const Api& api);
 
 // Return times as RFC 3339, in UTC.

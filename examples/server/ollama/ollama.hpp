@@ -1,5 +1,4 @@
-// The endpoints of Ollama's API, /api/... A name of the model with and without ":latest" means the same. Errors are
-// {"error": "..."}.
+// The endpoints of Ollama's API, /api/... A model's name means the same with and without ":latest". Errors are {"error": "..."}.
 #pragma once
 
 #include <optional>
@@ -19,7 +18,7 @@ void show(const Models& models, const Call& call);
 void ps(const Models& models, const Call& call);
 void version(const Models& models, const Call& call);
 
-// Returns whether a request of this path has no prompt and a keep_alive of 0, by which it asks to unload its model.
+// Returns whether a request asks to unload its model: its keep_alive is 0, and it has no prompt (`path` says which field is the prompt).
 [[nodiscard]] bool asks_to_unload(std::string_view path, const tessera::Json& body, std::optional<double> keep_alive);
 // Answers a request to unload a model that is not loaded.
 void answer_unloaded(const Call& call, const std::string& id);

@@ -51,7 +51,7 @@ class Writer final : public AnswerWriter {
 
   void begin() override {
     if (!shape_.streams) return;
-    // Clients parse each line, so the sign of life of an idle stream is an object without text.
+    // An idle stream sends an object without text from time to time, because clients parse each line as an object.
     reply_->begin_stream({.type = "application/x-ndjson", .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}}, line_of({}));
   }
   void token(std::size_t, const tessera::Piece& piece) override { part_.logprobs.push_back(chat_logprob(tokenizer_, piece, shape_.top)); }
@@ -74,7 +74,7 @@ class Writer final : public AnswerWriter {
     if (shape_.streams && !part_.empty()) reply_->write(line_of(std::exchange(part_, {})));
   }
   void finish(std::size_t, const Finish& finish) override {
-    end_call();  // if the answer was cut within a call
+    end_call();  // ends a call that was cut with the answer
     reason_ = finish.reason == FinishReason::max_tokens ? "length" : "stop";
   }
   void end(const Usage& usage) override {

@@ -23,7 +23,7 @@ struct AnswerShape {
   std::size_t top = 0;  // number of likeliest tokens to report with each token
 };
 
-// Makes a writer. The tokenizer must outlive the writer. Durations count from this call on.
+// Makes a writer. The tokenizer must outlive the writer. The answer's durations are measured from this call on.
 [[nodiscard]] std::unique_ptr<AnswerWriter> make_writer(AnswerShape shape, const tessera::Tokenizer& tokenizer, HttpReplyPtr reply);
 // Returns the answer to a request without a prompt, which asks to load or unload the model.
 [[nodiscard]] HttpResponse loaded_response(Form form, const std::string& model, bool unloads);

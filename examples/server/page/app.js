@@ -1,4 +1,4 @@
-// The page: chooses the shown conversation, and lets the page's parts change it.
+// The page: chooses the conversation that is shown, and connects the parts of the page that change it.
 import { addFiles, takeFiles } from './attaching.js';
 import { withFiles } from './attachments.js';
 import { Composer } from './composer.js';
@@ -50,7 +50,7 @@ function refresh() {
   refreshAround();
 }
 
-/** Draws everything but the messages. */
+/** Draws everything except the messages. */
 function refreshAround() {
   sidebar.show([...conversations.values()], shown.id);
   const title = isEmpty(shown) ? 'New conversation' : titleOf(shown);
@@ -84,7 +84,7 @@ function pending() {
   return readConversation(store.loadSetting('pending')) ?? newConversation(store.loadSetting('defaults') ?? {});
 }
 
-/** Shows a conversation; if there is none with this id, a new one. */
+/** Shows the conversation with this id, or a new conversation if there is none. */
 function open(id, focus = true) {
   shown = conversations.get(id) ?? (shown && isEmpty(shown) ? shown : pending());
   draft = store.loadDraft(isEmpty(shown) ? 'new' : shown.id);
@@ -103,7 +103,7 @@ function open(id, focus = true) {
 
 // ---- Actions ----
 
-/** Adds the typed message and begins the answer. Returns false if the message was not sent: it stays in the box. */
+/** Adds the typed message and begins the answer. Returns false if the message was not sent; then it stays in the box. */
 function ask(parent, text, files = []) {
   if (busy()) return false;
   if (!settings.ready()) {
@@ -124,14 +124,14 @@ function ask(parent, text, files = []) {
   return true;
 }
 
-/** Asks for another answer: in place of an empty one, else beside the old one. */
+/** Asks for another answer. It replaces an empty answer; otherwise it becomes a further version beside the old one. */
 function again(node, replace) {
   if (busy() || !settings.ready()) return;
   generations.begin(shown, shown.nodes[node.parent], replace ? node : null);
   composer.box.focus();
 }
 
-/** Continues an answer that was cut; by default the conversation's last one. Returns false if there is none to continue. */
+/** Continues an answer that was cut, by default the conversation's last answer. Returns false if there is no such answer. */
 function goOn(node = pathOf(shown).at(-1)) {
   if (busy() || !node || !canGoOn(shown, node)) return false;
   generations.goOn(shown, node);
@@ -201,7 +201,7 @@ const messageActions = {
     open(fork.id);
     notify('This is a conversation of its own now.');
   },
-  /** Call it when another version was chosen: puts the focus on the arrow that was used, or at the end on the other arrow. */
+  /** Call this when another version was chosen. Puts the focus on the arrow that was used, or on the other arrow at the last version. */
   shown(node, arrow) {
     save(shown);
     refresh();
@@ -387,7 +387,7 @@ window.addEventListener('pagehide', () => {
 window.addEventListener('pageshow', () => {
   generations.leaving = false;
 });
-// If another window changed a conversation, takes the change over. Exception: this window is writing to the conversation.
+// If another window has changed a conversation, shows the change here too. Exception: this window is writing to the conversation.
 window.addEventListener('storage', (event) => {
   const id = store.idOfChange(event);
   if (!id || generations.running.has(id)) return;

@@ -1,11 +1,11 @@
-// Text files that go with a message: reads them, refuses other files with a reason, and puts their texts into the message.
+// Text files that are attached to a message: reads the files, refuses other files with a reason, and puts the texts into the message.
 import { el, icon, iconButton } from './dom.js';
 import { bytes, count } from './format.js';
 
 export const MOST_BYTES = 1 << 20;  // the most bytes of a file
 export const MOST_FILES = 20;       // the most files of a message
 
-/** Returns the text of a file's bytes; null if they are no text. A byte order mark tells UTF-16. */
+/** Returns the text of a file's bytes; null if the bytes are no text. A byte order mark shows that the text is UTF-16. */
 function decode(data) {
   const marks = [['utf-16le', 0xff, 0xfe], ['utf-16be', 0xfe, 0xff]];
   const encoding = marks.find(([, first, second]) => data[0] === first && data[1] === second)?.[0] ?? 'utf-8';
@@ -20,8 +20,8 @@ function decode(data) {
 }
 
 /**
- * Reads a file into {name, size, tokens, text}; throws an Error whose sentence says why not. tokensIn(text) counts the tokens (null:
- * not known), context is how many the model reads (null: not known).
+ * Reads a file into {name, size, tokens, text}. Throws an Error with a sentence for the reader if the file is refused. tokensIn(text)
+ * returns the number of tokens (null: not known). context: the most tokens that the model reads (null: not known).
  */
 export async function readAttachment(file, tokensIn, context) {
   const name = plainName(file.name);
@@ -50,7 +50,7 @@ function plainName(name) {
   return plain || 'file.txt';
 }
 
-/** Returns a file's part of the message: its name, and a fenced block whose fence is longer than any in the text. */
+/** Returns a file's part of the message: the file's name, and its text in a block whose fence is longer than all fences in the text. */
 export function fenced({ name, text }) {
   let longest = 2;
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
@@ -64,7 +64,7 @@ export const withFiles = (text, files) => [...(files ?? []).map(fenced), text].f
 
 const factsOf = ({ size, tokens }) => `${bytes(size)}${tokens === null ? '' : ` · ${count(tokens)} ${tokens === 1 ? 'token' : 'tokens'}`}`;
 
-/** Returns the well-formed files of parsed JSON of any origin. */
+/** Returns the files in parsed JSON, which may come from anywhere. Leaves out files that are not well-formed. */
 export function readFiles(value) {
   if (!Array.isArray(value)) return [];
   return value.filter((file) => typeof file?.name === 'string' && typeof file.text === 'string').slice(0, MOST_FILES).map((file) => ({

@@ -4,7 +4,7 @@ import { el, svg } from './dom.js';
 
 const HEIGHT = 190, LEFT = 52, RIGHT = 10, TOP = 12, BOTTOM = 26;
 
-/** Returns about `wanted` steps up to `high`, of 1, 2 or 5 times a power of ten. binary: in KiB, MiB, GiB. */
+/** Returns about `wanted` ticks up to `high`, at distances of 1, 2 or 5 times a power of ten. binary: counted in KiB, MiB, GiB. */
 export function ticksTo(high, wanted, { whole = false, binary = false } = {}) {
   const size = binary ? 1024 ** Math.max(0, Math.floor(Math.log2(high) / 10)) : 1;
   const raw = Math.max(high / size / wanted, whole ? 1 : 1e-9);
@@ -31,9 +31,9 @@ const swatch = (dashed) => svg('svg', { class: 'swatch', width: 18, height: 8, '
 
 export class Chart {
   /**
-   * series: [{key, label, dashed, line, optional}]; `line`: a limit, drawn without its own colour; `optional`: not named
-   * while it has no values.
-   * format: writes a value with its unit; axis: writes it at the ticks. whole: the values are counts. binary: the values are bytes.
+   * series: [{key, label, dashed, line, optional}]; `line`: the series is a limit, drawn without its own colour; `optional`: the legend
+   * leaves the series out while it has no values.
+   * format: writes a value with its unit; axis: writes a value at a tick. whole: the values are counts. binary: the values are bytes.
    */
   constructor({ title, unit, series, format, axis = format, whole = false, binary = false, note = '' }, cursor) {
     Object.assign(this, { title, series, format, axis, whole, binary, cursor, span: 60 });
@@ -110,7 +110,7 @@ export class Chart {
       marks.push(svg('text', { class: 'tick', x: this.x(age), y: HEIGHT - 6, 'text-anchor': anchor },
         age === 0 ? 'now' : age % 60 ? `−${age} s` : `−${age / 60} min`));
     }
-    // The first series is drawn last, over the others.
+    // Draws the first series last, above the other series.
     const lines = series.map(({ key, line, dashed }, i) =>
       svg('path', { class: `line ${line ? 'limit' : `line-${i + 1}`}${dashed ? ' dashed' : ''}`, d: this.path(key) })).reverse();
     this.cursorMark = svg('g', { class: 'cursor' });
@@ -131,7 +131,7 @@ export class Chart {
         if (value === null || value === undefined) continue;
       }
       const place = `${this.x(sample.age).toFixed(1)} ${this.y(value).toFixed(1)}`;
-      // A single point is drawn as a dot: a line of length 0 with round ends.
+      // Draws a single point as a dot: a line of length 0 with round ends.
       d += pen ? `L${place}` : `M${place}l0 0`;
       pen = true;
     }

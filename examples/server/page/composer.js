@@ -4,7 +4,7 @@ import { el, icon } from './dom.js';
 
 export class Composer {
   /**
-   * actions: {send(text), stop(), typed(text), attach(files), detach(file), page(step), editLast()}: send and editLast return whether
+   * actions: {send(text), stop(), typed(text), attach(files), detach(file), page(step), editLast()}. send() and editLast() return whether
    * they succeeded.
    */
   constructor(form, actions) {
@@ -26,7 +26,7 @@ export class Composer {
     this.box.addEventListener('keydown', (event) => this.key(event));
     this.box.addEventListener('paste', (event) => {
       const { files } = event.clipboardData;
-      // A copied table comes as a picture and as text: then the text is pasted, and the picture is not attached.
+      // A copied table comes as a picture and as text. Pastes the text then, and does not attach the picture.
       if (!files.length || event.clipboardData.getData('text/plain')) return;
       event.preventDefault();
       actions.attach([...files]);

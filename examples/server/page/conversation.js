@@ -1,12 +1,12 @@
-// A conversation is a tree of messages: an edit or another answer is a sibling of what it replaces, and `chosen` says at
-// each fork which way is shown. Plain objects, as they are kept and exported:
+// A conversation is a tree of messages: an edited message or another answer is a sibling of the message that it replaces, and `chosen` says
+// which sibling is shown. Conversations are plain objects, in the form in which they are stored and exported:
 //
 //   {id, title, created, updated, system, systemSet, sampling: {temperature, ...}, schema, schemaOn, probabilities, model,
 //    nodes: {id: {id, parent, role: 'user' | 'assistant', content, created, ...}}, chosen: {parent or 'root': id}}
 //
 // systemSet: the time of the last change of the system prompt. model: the model chosen in this conversation, or ''.
-// A user's node may have files: [{name, size, tokens, text}]. An assistant's node also has reasoning, toolCalls, finish ('stop', 'length', 'tool_calls', 'stopped' by the reader,
-// 'interrupted', or null while it is written), problem, json, model, usage (of the last
+// A user's node may have files: [{name, size, tokens, text}]. An assistant's node also has reasoning, toolCalls, finish ('stop', 'length',
+// 'tool_calls', 'stopped' by the reader, 'interrupted', or null while the answer is written), problem, json, model, usage (of the last
 // request), written (tokens of the whole answer, if it took several requests) and timing.
 import { readFiles, withFiles } from './attachments.js';
 
@@ -76,11 +76,11 @@ export function titleOf(conversation) {
   return line.length > 60 ? `${line.slice(0, 59).trimEnd()}…` : line || 'New conversation';
 }
 
-/** Returns the messages to send to the model for the answer behind a node. */
+/** Returns the messages to send to the model for an answer that follows a node. */
 export function messagesTo(conversation, node) {
   const messages = conversation.system.trim() ? [{ role: 'system', content: conversation.system }] : [];
   for (const { role, content, files, toolCalls } of pathTo(conversation, node)) {
-    // The page runs no tools, so a call is sent as text: templates refuse a call without its result.
+    // Sends a call as text, because templates refuse a call without its result, and the page runs no tools.
     const calls = (toolCalls ?? []).map((call) => JSON.stringify({ name: call.name, arguments: call.arguments }));
     const text = [withFiles(content, files), ...calls].filter(Boolean).join('\n');
     if (text || role === 'user') messages.push({ role, content: text });
@@ -88,7 +88,7 @@ export function messagesTo(conversation, node) {
   return messages;
 }
 
-/** Marks answers as interrupted that were being written when their page was closed. */
+/** Marks answers as interrupted if they were being written when their page was closed. */
 export function settle(conversation) {
   for (const node of Object.values(conversation.nodes)) {
     if (node.role === 'assistant' && node.finish === null) node.finish = 'interrupted';
@@ -99,7 +99,7 @@ export function settle(conversation) {
 const isText = (value) => typeof value === 'string';
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 
-/** Returns a conversation of parsed JSON of any origin, with the known and well-formed parts. Null if it is no conversation. */
+/** Returns the conversation in parsed JSON, which may come from anywhere: only its known and well-formed parts. Null: no conversation. */
 export function readConversation(value) {
   if (!value || typeof value !== 'object' || !isText(value.id) || !value.nodes || typeof value.nodes !== 'object') return null;
   const read = newConversation();

@@ -3,7 +3,7 @@ import { setKey } from './server.js';
 
 const byId = (id) => document.getElementById(id);
 
-/** Lets a dialog be closed by its buttons, by Esc and by a click beside it. The browser gives the focus back. */
+/** Makes a dialog close by its buttons, by Esc and by a click beside it. The browser then moves the focus back. */
 function prepare(dialog) {
   dialog.addEventListener('click', (event) => {
     if (event.target === dialog || event.target.closest('[data-close]')) dialog.close();
@@ -16,9 +16,9 @@ export function showHelp() {
   if (!byId('help').open) byId('help').showModal();
 }
 
-const waiting = new Set();  // functions to call once there is a key
+const waiting = new Set();  // functions to call when the key was entered
 
-/** Asks for the key, and calls done() when it was entered. May be called again while the dialog is open. */
+/** Asks for the key, and calls done() when the key was entered. May be called again while the dialog is open. */
 export function askKey(text, done) {
   const dialog = byId('key-dialog'), box = byId('key');
   byId('key-why').textContent = text;

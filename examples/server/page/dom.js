@@ -16,7 +16,7 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** el('p', {class: 'note', on: {click: f}}, 'text', otherElement): attributes that are false or absent are left out. */
+/** Makes an element: el('p', {class: 'note', on: {click: f}}, 'text', otherElement). Leaves out attributes that are false or absent. */
 export function el(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -25,7 +25,7 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-// Icons on a 24 x 24 grid with lines of width 1.75. Filled shapes say so.
+// Icons on a 24 x 24 grid. Lines have a width of 1.75. Filled shapes are marked as filled.
 const icons = {
   plus: 'M12 5v14M5 12h14',
   search: 'M11 4a7 7 0 1 1 0 14a7 7 0 0 1 0-14M20 20l-4-4',
@@ -65,13 +65,13 @@ export function icon(name) {
     svg('path', { d: icons[name] }));
 }
 
-/** Makes a button with only an icon. Its label is read aloud and shown as a tooltip. */
+/** Makes a button that shows only an icon. Screen readers read the label, which is also the tooltip. */
 export function iconButton(name, label, action, attributes = {}) {
   const own = { type: 'button', class: 'icon-button', 'aria-label': label, title: label, on: { click: action } };
   return el('button', { ...own, ...attributes }, icon(name));
 }
 
-/** Puts text on the clipboard, and shows that on the button for a moment. */
+/** Puts text on the clipboard, and marks the button for a moment. */
 export async function copyFrom(button, text) {
   try {
     await navigator.clipboard.writeText(text);

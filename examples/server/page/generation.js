@@ -1,5 +1,5 @@
-// The answers being written, at most one for each conversation, shown or not. Events: 'begin', 'grow',
-// 'count' (the server told the number of tokens) and 'end', with detail {conversation, node}.
+// The answers that are being written, at most one for each conversation, shown or not. Events: 'begin', 'grow', 'count' (the server has
+// sent the number of tokens) and 'end', with detail {conversation, node}.
 import { addNode, childrenOf, messagesTo } from './conversation.js';
 import { settingsOf } from './sampling.js';
 import { Problem } from './server.js';
@@ -9,7 +9,7 @@ import { beginTokens, forgetTokens } from './tokens.js';
 const SAVE_EVERY = 1000;  // ms, while an answer is written
 
 export class Generations extends EventTarget {
-  /** save(conversation): stores it. model(conversation): returns the model's name for requests. */
+  /** save(conversation): stores a conversation. model(conversation): returns the model's name for requests. */
   constructor(save, model) {
     super();
     this.save = save;
@@ -26,7 +26,7 @@ export class Generations extends EventTarget {
     this.dispatchEvent(new CustomEvent(name, { detail: { conversation, node } }));
   }
 
-  /** Begins an answer to a user's node: as a new sibling, or in place of `again`, an empty answer. */
+  /** Begins an answer to a user's node: as a new sibling, or in place of the empty answer `again`. */
   begin(conversation, question, again = null) {
     if (this.of(conversation)) return this.of(conversation).node;
     const settings = settingsOf(conversation);
@@ -49,7 +49,7 @@ export class Generations extends EventTarget {
     const messages = messagesTo(conversation, conversation.nodes[node.parent]);
     messages.push({ role: 'assistant', content: node.content, ...(node.reasoning ? { reasoning_content: node.reasoning } : {}) });
     delete node.problem;
-    // Without probabilities the continuation has no tokens: the tokens of the first part must not pass for the whole answer's.
+    // Without probabilities the continuation has no tokens. Forgets the tokens of the first part, which are not the whole answer's.
     if (!conversation.probabilities) forgetTokens(node);
     const written = node.written ?? node.usage?.completion_tokens ?? 0;
     Object.assign(node, { finish: null, model: this.model(conversation) });
@@ -110,14 +110,14 @@ export class Generations extends EventTarget {
   }
 }
 
-/** Returns whether an answer can be continued: nothing follows it, and it was edited or cut (by a limit, the reader or a fault). */
+/** Returns whether an answer can be continued: no message follows, and the answer was edited or cut (by a limit, the reader or a fault). */
 export function canGoOn(conversation, node) {
   const cut = ['length', 'stopped', 'interrupted'].includes(node.finish) || node.edited;
   return cut && node.role === 'assistant' && Boolean(node.content || node.reasoning) && !node.toolCalls?.length && !node.json
     && childrenOf(conversation, node.id).length === 0;
 }
 
-/** Returns the parts of an error to store with the answer. */
+/** Returns the parts of an error that are stored with the answer. */
 function problemFor(error) {
   if (!(error instanceof Problem)) {
     console.error(error);

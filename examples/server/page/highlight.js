@@ -1,5 +1,5 @@
-// Colours code, a line at a time: comments, strings, numbers, keywords, called names. One tokenizer with a
-// table of languages: it knows no grammars, and an error costs only a colour. A line's state is the string or comment it leaves open.
+// Colours code line by line: comments, strings, numbers, keywords, called names. One tokenizer reads all languages by a table. It knows no
+// grammars, because an error costs only a colour. The state after a line is the string or comment that the line leaves open.
 
 const words = (text) => new Set(text.split(/\s+/));
 const C_WORDS = `auto bool break case catch char class const constexpr continue default delete do double else enum explicit
@@ -98,7 +98,7 @@ export function highlightLine(language, line, state) {
   };
   if (!language || line.length > LONGEST) return { pieces: [['', line]], state };
   let at = 0;
-  /** Takes the text up to the end of the mark that closes the open string or comment, or the whole rest. */
+  /** Takes the text up to and with the mark that closes the open string or comment; without such a mark the whole rest. */
   const until = (end, kind, from) => {
     const close = line.indexOf(end, from);
     const to = close < 0 ? line.length : close + end.length;

@@ -1,11 +1,11 @@
-// Finds where a text stops being JSON, because the messages of browsers differ and often name no place.
+// Finds the place where a text stops being JSON. The messages of browsers differ, and often name no place.
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
 const WORD = /true|false|null/y;
 const SPACE = /[ \t\r\n]*/y;
 
-/** Returns {at, expected} of the first fault, or null. Recursive, which is deep enough for the reader's own text. */
+/** Returns {at, expected} of the first fault, or null. Recursive: deep enough, because the reader writes the text. */
 export function faultIn(text) {
   let at = 0;
   const take = (pattern) => {

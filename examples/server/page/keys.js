@@ -3,7 +3,7 @@
 const typing = (target) => target.closest?.('input, textarea, select, [contenteditable]');
 
 /**
- * actions: {stop, search, help, create, settings, attach, goOn, models, focusBox, closeOver}: stop and closeOver return whether they
+ * actions: {stop, search, help, create, settings, attach, goOn, models, focusBox, closeOver}. stop() and closeOver() return whether they
  * did something.
  */
 export function listen(actions) {

@@ -1,4 +1,4 @@
-// The switch between the system's look, light and dark.
+// The switch between three looks: the system's, light and dark.
 import { icon } from './dom.js';
 import { removeSetting, saveSetting } from './store.js';
 

@@ -1,8 +1,8 @@
 // Parses Markdown as models write it (CommonMark's blocks and GitHub's tables) into plain objects; markdown_view.js draws
 // them. HTML is not supported: a tag is text.
 //
-// A block is {type, from, to, ...}, on the lines [from, to). Only the last blocks of a text can change when
-// text is appended, so drawing a stream is cheap.
+// A block is {type, from, to, ...}, with the lines from `from` to before `to`. Only the last blocks of a text can change when text
+// is appended, so drawing a stream is cheap.
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
@@ -11,12 +11,12 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?:( +)(.*)|$)/;
 const TABLE_RULE = /^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$/;
 const MATH = [['$$', '$$'], ['\\[', '\\]']];
-const DEEPEST = 12;  // nested quotes and lists; deeper ones are shown as text
+const DEEPEST = 12;  // the most nested quotes and lists; deeper ones are shown as text
 
 const blank = (line) => !/\S/.test(line);
 const indentOf = (line) => line.length - line.trimStart().length;
 
-/** lines: without line ends, with tabs replaced by spaces. */
+/** Returns the blocks of a text. lines: without line ends, with tabs replaced by spaces. */
 export function parseBlocks(lines, first = 0, depth = 0) {
   const blocks = [];
   let at = first;
@@ -105,7 +105,7 @@ function list(lines, at, depth) {
   return { type: 'list', ordered, start: ordered ? Number.parseInt(head[2], 10) : 1, loose, items, to };
 }
 
-/** Returns the lines of one item without their indentation, and the item's end (without blank lines at its end). */
+/** Returns the lines of one item without their indentation, and where the item ends (before blank lines at its end). */
 function itemLines(lines, at, [, indent, marker, space, text]) {
   const gap = space === undefined || space.length > 4 ? 1 : space.length;
   const width = indent.length + marker.length + gap;
@@ -181,7 +181,7 @@ function math(lines, at) {
   return null;
 }
 
-/** Returns whether a line ends the paragraph before it. lazy: the paragraph is in a list, whose items any marker ends. */
+/** Returns whether a line ends the paragraph before it. lazy: the paragraph is in a list item, so the marker of any list ends it. */
 function startsBlock(lines, at, lazy = false) {
   const line = lines[at];
   const item = ITEM.exec(line);

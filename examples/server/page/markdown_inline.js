@@ -1,17 +1,17 @@
 // Parses the inside of a line of Markdown: emphasis, code, links. parseInline('a **b**') returns
-// [{type: 'text', text: 'a '}, {type: 'strong', children: [...]}]. The time is linear in the length of any text:
-// brackets are paired in one pass, and emphasis uses CommonMark's stack of delimiters with a bound.
+// [{type: 'text', text: 'a '}, {type: 'strong', children: [...]}]. The time grows linearly with the length of the text, whatever it
+// contains: brackets are paired in one pass, and emphasis uses CommonMark's stack of delimiters, with a limit.
 
-const DEEPEST = 16;  // open delimiters; older ones stay text, which bounds time and depth
+const DEEPEST = 16;  // the most open delimiters; older ones stay text, which limits time and depth
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const ESCAPED = /[!-/:-@[-`{-~]/;
 const URL_HERE = /https?:\/\/[^\s<>"`\\]+/y;
 const ANGLE = /<((?:https?:\/\/|mailto:)[^\s<>]*)>/y;
 const TARGET = /\(\s*(?:<([^<>\n]*)>|((?:[^\s()\\]|\\.|\([^\s()]*\))*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
 const MATH = /\\\((.{1,500}?)\\\)|\$\$([^$\n]+)\$\$|\$(?! )((?:[^$\n\\]|\\.){1,500}?)(?<! )\$(?!\d)/y;
-const IS_FORMULA = /[\\^_=]|^[a-zA-Z]$/;  // within single dollars: text without any of these is an amount of money
+const IS_FORMULA = /[\\^_=]|^[a-zA-Z]$/;  // matches a formula within single dollars; other texts are amounts of money
 
-/** Returns a link's address if it is safe to follow, else null: no javascript:, no data:. */
+/** Returns a link's address if it is safe to follow, else null (for example for javascript: and data:). */
 export function safeAddress(text) {
   try {
     const url = new URL(text);
@@ -26,7 +26,7 @@ function matchAt(pattern, text, at) {
   return pattern.exec(text);
 }
 
-/** [position of '[': position of its ']'] */
+/** Returns a Map from the position of each '[' to the position of its ']'. */
 function pairBrackets(text) {
   const pairs = new Map(), open = [];
   for (let i = 0; i < text.length; ++i) {
@@ -37,11 +37,11 @@ function pairBrackets(text) {
   return pairs;
 }
 
-/** open: the text is still being written, so emphasis and code without an end reach to the text's end. */
+/** Returns the nodes of a text. open: the text is still being written, so emphasis and code without an end reach to the text's end. */
 export function parseInline(text, open = false, inLink = false, depth = 0) {
-  const nodes = [];       // text, finished nodes, and runs of delimiters that processEmphasis turns into either
+  const nodes = [];       // text, finished nodes, and runs of delimiters that emphasis() turns into either
   const brackets = pairBrackets(text);
-  const noCloser = new Set();  // lengths of backtick runs without a partner further on
+  const noCloser = new Set();  // lengths of backtick runs that no later run closes
   let plain = '';
   const flush = () => {
     if (plain) nodes.push({ type: 'text', text: plain });
@@ -84,7 +84,7 @@ export function parseInline(text, open = false, inLink = false, depth = 0) {
         i += run.length;
       }
     } else if ((c === '[' || (c === '!' && text[i + 1] === '[')) && !inLink && depth < 8 && (match = link(text, i, brackets))) {
-      // An image is shown as a link to it: the page loads nothing from elsewhere.
+      // Shows an image as a link to the image, because the page loads nothing from other servers.
       const { href, label } = match;
       add({ type: 'link', href, children: label ? parseInline(label, false, true, depth + 1) : [{ type: 'text', text: href }] });
       i = match.end;
@@ -170,7 +170,7 @@ function emphasis(nodes, open) {
     if (node.count) out.push(node);
   }
   if (open) {
-    // While the text is still being written, an open delimiter with text behind it reaches to the end.
+    // While the text is still being written, an open delimiter that has text after it reaches to the end.
     for (const at of openers.reverse()) {
       const run = out[at];
       if (at + 1 >= out.length || run.count > 2 || (run.char === '~' && run.count !== 2)) continue;

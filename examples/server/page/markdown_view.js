@@ -1,20 +1,20 @@
-// Draws growing Markdown. Blocks that appended text can no longer change keep their elements; the last blocks are
-// drawn anew. So drawing costs as much as the last paragraph, and a selection further up stays.
+// Draws Markdown that grows. Blocks that appended text can no longer change keep their elements. Only the last blocks are drawn anew, so an
+// update costs as much as the last paragraph, and a selection further up stays.
 import { CodeView } from './code_view.js';
 import { el } from './dom.js';
 import { linesOf, parseBlocks } from './markdown.js';
 import { parseInline } from './markdown_inline.js';
 import { drawMath } from './math.js';
 
-// Blocks that are drawn anew: appended text can join the last block (a list goes on behind a blank line), or change the kind of the
-// last line.
+// The number of last blocks that are drawn anew. Appended text can join the last block (a list goes on after a blank line), or change the
+// kind of the last line.
 const UNSETTLED = 2;
 
 export class MarkdownView {
   constructor(attributes = {}) {
     this.element = el('div', { class: 'prose', ...attributes });
-    this.settled = 0;  // number of first lines whose elements do not change any more
-    this.loose = [];   // [{block, element, code}]: blocks behind the settled lines
+    this.settled = 0;  // how many first lines have elements that do not change any more
+    this.loose = [];   // [{block, element, code}]: the blocks after the settled lines
     this.text = '';
   }
 

@@ -13,7 +13,7 @@ function node(tag, attributes, ...children) {
 
 const table = (text) => Object.fromEntries(text.trim().split(/\s+/).map((pair) => [pair.slice(0, -1), pair.slice(-1)]));
 
-// Name and sign, without a space between.
+// Pairs of a command's name and its sign, without a space between the two.
 const letters = table(`alphaα betaβ gammaγ deltaδ epsilonϵ varepsilonε zetaζ etaη thetaθ varthetaϑ iotaι kappaκ lambdaλ muμ nuν xiξ piπ
   rhoρ sigmaσ tauτ upsilonυ phiϕ varphiφ chiχ psiψ omegaω GammaΓ DeltaΔ ThetaΘ LambdaΛ XiΞ PiΠ SigmaΣ UpsilonΥ PhiΦ
   PsiΨ OmegaΩ infty∞ partial∂ nabla∇ emptyset∅ varnothing∅ ellℓ hbarℏ Reℜ Imℑ alephℵ degree° dots… ldots… cdots⋯
@@ -41,7 +41,7 @@ const fences = {
 
 const ignored = ['displaystyle', 'textstyle', 'limits', 'nolimits', 'nonumber', '\\', 'hline'];
 
-/** Puts children between fences of their height; '' is no fence. */
+/** Puts `inner` between two fences that are as high as its contents. '' means no fence. */
 function fencedBy(open, inner, close) {
   const fence = (sign) => (sign ? [node('mo', { fence: 'true', stretchy: 'true' }, sign)] : []);
   return node('mrow', {}, ...fence(open), inner, ...fence(close));
@@ -66,7 +66,7 @@ class Reader {
     return token;
   }
 
-  /** Reads up to one of the tokens, which is not taken, or to the end. */
+  /** Reads up to one of the tokens `ends`, but not the token itself; without such a token to the end. */
   row(...ends) {
     if (++this.depth > DEEPEST) throw new Error('too deep');
     const parts = [];

@@ -203,7 +203,7 @@ export class MessageView {
     this.facts = el('span', { class: 'facts' });
     const focused = this.tools.contains(document.activeElement) ? document.activeElement.dataset.do : null;
     const busy = this.actions.busy();
-    const empty = !node.content && !node.toolCalls?.length && !node.files?.length;  // then "Try again" stands in the message
+    const empty = !node.content && !node.toolCalls?.length && !node.files?.length;  // an empty message has "Try again" in it
     const copy = iconButton('copy', 'Copy this message', () => copyFrom(copy, node.content), { 'data-do': 'copy' });
     const tool = (name, drawn, label, action) => iconButton(drawn, label, action, { 'data-do': name });
     this.tools.replaceChildren(...[

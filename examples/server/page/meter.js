@@ -1,5 +1,5 @@
-// Shows how much of the model's context is taken. All numbers come from the server: `usage` of the present or last answer, and for a
-// prompt that is not sent yet the count of /tokenize.
+// Shows how many tokens of the model's context are taken. All numbers come from the server: `usage` of the present or last answer; for a
+// prompt that is not sent yet, the count of /tokenize.
 import { messagesTo, pathOf } from './conversation.js';
 import { el } from './dom.js';
 import { count } from './format.js';
@@ -11,7 +11,7 @@ const post = (body, signal) => getJson('tokenize', {
   method: 'POST', signal, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body),
 });
 
-/** Returns the tokens of a text alone; null: the server does not say. */
+/** Returns the number of tokens of a text; null if the server does not say. */
 export async function tokensIn(text, model) {
   try {
     const { count: tokens } = await post({ model, content: text, add_special_tokens: false, parse_special: false });
@@ -31,8 +31,8 @@ export class Meter {
   }
 
   /**
-   * Shows how much is taken. run: the answer that is being written, or null; draft: the typed message with its files, or '';
-   * model: the model's name; length: the context's length, or null.
+   * Shows how many tokens are taken. run: the answer that is being written, or null; draft: the typed message with its files, or '';
+   * model: the model's name; length: the context's length in tokens, or null.
    */
   show({ conversation, run, draft, model, length }) {
     const path = pathOf(conversation);
@@ -68,7 +68,7 @@ export class Meter {
     this.forget();
     this.counted.key = key;
     const { signal } = this.asking = new AbortController();
-    if (this.place.hidden || length !== this.length) this.draw(null, length, '');  // another model's tokens are not counted yet
+    if (this.place.hidden || length !== this.length) this.draw(null, length, '');  // the tokens of the new model are not counted yet
     this.timer = setTimeout(async () => {
       try {
         const { count: tokens } = await post(body, signal);
@@ -76,7 +76,7 @@ export class Meter {
         this.counted.tokens = tokens;
         this.drawPrompt(length);
       } catch {
-        // The server does not count, or refuses these messages; sending them will show the reason.
+        // The server does not count tokens, or refuses these messages. If the reader sends them, the page shows the reason.
       }
     }, PAUSE);
   }
@@ -85,7 +85,7 @@ export class Meter {
     this.draw(this.counted.tokens, length, 'The next prompt, with what is typed, takes');
   }
 
-  /** Draws `tokens` of `length`; each may be null, if it is not known. what: the beginning of the sentence. */
+  /** Draws "`tokens` of `length`". Both may be null if they are not known. what: the beginning of the sentence. */
   draw(tokens, length, what) {
     this.length = length;
     this.place.hidden = tokens === null && !length;

@@ -23,7 +23,7 @@ export function factsOf({ meta }) {
   ].filter(([, value]) => value);
 }
 
-/** Returns whether a model writes texts. A server of an older version does not say it. */
+/** Returns whether a model writes texts. Returns true if the server, an older version, does not say so. */
 function writes({ meta }) {
   return meta?.capabilities?.includes('completion') ?? true;
 }
@@ -39,7 +39,7 @@ export class Models {
     this.list = data.map(({ id, meta, max_model_len: length }) => ({ id, meta: { ...meta, context_length: meta?.context_length ?? length } }));
   }
 
-  /** Returns the model for a conversation: the one chosen there, else the last one chosen, else the server's first one that writes. */
+  /** Returns the model for a conversation: the model chosen there, else the model chosen last, else the first model that writes. */
   of(conversation) {
     const named = (id) => this.list.find((model) => model.id === id);
     return named(conversation.model) ?? named(loadSetting('model')) ?? this.list.find(writes) ?? this.list[0] ?? { id: '', meta: {} };

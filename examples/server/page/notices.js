@@ -20,7 +20,7 @@ export function notify(text, { action = null, lasting = false } = {}) {
   if (!lasting) timer = setTimeout(close, action ? 8000 : 4000);
 }
 
-/** Has a screen reader read the text when it has finished speaking. Long text is cut: the message itself can be read later. */
+/** Makes a screen reader read the text after its present sentence. Cuts a long text, because the reader can go to the message itself. */
 export function announce(text) {
   spoken.replaceChildren(el('p', {}, text.length > 1500 ? `${text.slice(0, 1500)} … The rest is in the message.` : text));
 }

@@ -1,10 +1,10 @@
-// The panels with the list of conversations and the settings: beside the messages, and over them on a narrow page.
+// The panels with the list of conversations and the settings. They stand beside the messages; on a narrow page they cover the messages.
 import { loadSetting, saveSetting } from './store.js';
 
 const NARROW = '(max-width: 820px)';
 
 export class Panels {
-  /** panels: {name: {panel, buttons, focus}}; focus() returns the element that gets the focus when a panel opens over the page. */
+  /** panels: {name: {panel, buttons, focus}}. focus() returns the element that gets the focus when the panel opens over the page. */
   constructor(panels, middle, shade) {
     Object.assign(this, { panels, middle, shade });
     this.narrow = matchMedia(NARROW);
@@ -16,7 +16,7 @@ export class Panels {
     this.settle();
   }
 
-  /** Opens the panels that were open last; over a narrow page none. */
+  /** Opens the panels that were open last. Exception: opens none on a narrow page. */
   settle() {
     for (const name of Object.keys(this.panels)) {
       this.set(name, !this.narrow.matches && (loadSetting(`panel-${name}`) ?? name === 'sidebar'));

@@ -1,7 +1,7 @@
 // The settings of a conversation's requests. An empty setting is not sent, so the server's default applies.
 import { faultIn } from './json_fault.js';
 
-// [name in the request, label, lowest, highest, step, what it does]
+// [name in the request, label, lowest, highest, step, description]
 export const NUMBERS = [
   ['temperature', 'Temperature', 0, 2, 0.1, 'How freely tokens are drawn; 0 takes the likeliest.'],
   ['top_p', 'Top-p', 0, 1, 0.05, 'Draws from the likeliest tokens that make up this share.'],
@@ -41,7 +41,7 @@ export function faultOfSchema(text) {
 /** Reads stop sequences, one a line; \n in them means a line end. */
 export const stopsOf = (text) => String(text).split('\n').filter(Boolean).map((line) => line.replaceAll('\\n', '\n'));
 
-const ALTERNATIVES = 6;  // likeliest tokens asked for with each token
+const ALTERNATIVES = 6;  // how many likeliest tokens the page asks for with each token
 
 /** Returns the fields of the request. */
 export function settingsOf({ sampling, schema, schemaOn, probabilities }) {

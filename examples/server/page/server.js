@@ -3,7 +3,7 @@
 import { seconds } from './format.js';
 import { loadSetting, removeSetting, saveSetting } from './store.js';
 
-// The key stays in this window unless the reader asks for more.
+// The key is kept for this window only, unless the reader wants it to be kept for longer.
 let key = sessionKey() ?? loadSetting('key') ?? '';
 
 function sessionKey() {
@@ -16,19 +16,19 @@ function sessionKey() {
 
 export const hasKey = () => key !== '';
 
-/** remember: keep the key also when the browser is closed. */
+/** Sets the key. remember: keeps the key also when the browser is closed. */
 export function setKey(value, remember) {
   key = value;
   try {
     sessionStorage.setItem('tessera/key', value);
   } catch {
-    // It is in memory.
+    // The browser stores nothing: the key stays in memory.
   }
   if (remember && value) saveSetting('key', value);
   else removeSetting('key');
 }
 
-/** An error in words for the reader: {title, text, kind, retryAfter}; text says what to do. */
+/** An error in words for the reader: {title, text, kind, retryAfter}. The text says what the reader can do. */
 export class Problem extends Error {
   constructor(title, text, kind, retryAfter = null) {
     super(`${title}: ${text}`);
@@ -67,7 +67,7 @@ export async function problemOf(response) {
   return explain(response.status, error, Number.isFinite(wait) ? wait : null);
 }
 
-/** error: the "error" object of OpenAI's shape. */
+/** Returns a Problem for an error. error: the object "error" in OpenAI's form. */
 export function explain(status, error, retryAfter = null) {
   const said = typeof error.message === 'string' && error.message ? sentence(error.message) : '';
   const code = `${error.code ?? ''} ${error.type ?? ''}`;

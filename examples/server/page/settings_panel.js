@@ -15,7 +15,7 @@ const EXAMPLE = `{
 }`;
 
 export class SettingsPanel {
-  /** changed(conversation): called after a change. keepDefaults(): makes new conversations begin with these settings. */
+  /** changed(conversation): called after each change. keepDefaults(): makes new conversations begin with these settings. */
   constructor(place, { changed, keepDefaults }) {
     this.changed = changed;
     this.fields = new Map();
@@ -73,7 +73,7 @@ export class SettingsPanel {
       el('p', { class: 'visually-hidden', id: `${id}-hint` }, hint), fault);
   }
 
-  /** Makes the arrow keys count up and down, as in a number box, which would hide text that is no number. */
+  /** Makes the arrow keys count up and down, as in a number box. A real number box would hide text that is no number. */
   count(event, number) {
     if (event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return;
     event.preventDefault();

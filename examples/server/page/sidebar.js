@@ -1,4 +1,4 @@
-// The list of conversations: by day, searched in titles and messages, renamed and deleted.
+// The list of conversations, in groups by day. The reader can search titles and messages, and rename and delete conversations.
 import { pathOf, titleOf } from './conversation.js';
 import { el, iconButton } from './dom.js';
 
@@ -13,7 +13,7 @@ function groupOf(time) {
 }
 
 export class Sidebar {
-  /** actions: {rename(conversation, title), remove(conversation), open(id)}; running(conversation): an answer is written. */
+  /** actions: {rename(conversation, title), remove(conversation), open(id)}. running(conversation): whether an answer is being written. */
   constructor(list, search, actions, running) {
     Object.assign(this, { list, search, actions, running });
     search.addEventListener('input', () => this.show(this.conversations, this.current));
@@ -46,7 +46,7 @@ export class Sidebar {
     const title = titleOf(conversation);
     const item = el('li', { class: conversation.id === this.current && 'current' },
       el('a', { href: `#${conversation.id}`, 'aria-current': conversation.id === this.current && 'page', on: { click: (event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return;  // another tab or window, as with any link
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return;  // the browser opens another tab or window, as for any link
         event.preventDefault();
         this.actions.open(conversation.id);
       } } },
@@ -96,7 +96,7 @@ export class Sidebar {
   }
 }
 
-/** Returns {snippet} around the text found, or null. An empty search finds every conversation. */
+/** Returns {snippet}, the text around the place that was found; null if nothing was found. An empty search finds every conversation. */
 function findIn(conversation, wanted) {
   if (!wanted || titleOf(conversation).toLowerCase().includes(wanted)) return { snippet: null };
   const shown = new Set(pathOf(conversation));

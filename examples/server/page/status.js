@@ -1,4 +1,4 @@
-// The live view: asks /status.json each second, keeps five minutes in memory, and draws them.
+// The live view: asks /status.json each second, keeps the answers of five minutes in memory, and draws them.
 import { Chart, Cursor } from './chart.js';
 import { askKey } from './dialogs.js';
 import { el, icon, mark } from './dom.js';
@@ -6,17 +6,17 @@ import { bytes, count, digits, seconds } from './format.js';
 import { lookSwitch } from './look.js';
 import { getJson } from './server.js';
 
-const SPANS = [60, 120, 300];  // seconds to draw: the shortest that holds all samples; samples are kept for the longest
+const SPANS = [60, 120, 300];  // seconds that are drawn: the shortest span with all samples. Samples are kept for the longest span
 const PERIOD = 1000;  // ms between questions
 const RECENT = 5000;  // ms that count as recent
 const GAUGES = ['running', 'waiting', 'paused', 'max_running', 'kv_used_bytes', 'kv_total_bytes'];
 const SPREADS = ['ttft_ms', 'itl_ms', 'e2e_ms', 'step_ms', 'batch_rows'];
-const LOST = 5000;   // ms after which silence is shown as a gap
+const LOST = 5000;   // ms without an answer after which a chart has a gap
 
 const byId = (id) => document.getElementById(id);
 const milliseconds = (ms) => (ms >= 1000 ? `${digits(ms / 1000)} s` : `${digits(ms)} ms`);
 const rate = (n) => `${digits(n)}/s`;
-/** The server's percentiles are since its start; `recent` is the mean over the last seconds. */
+/** Returns the series of a time. The percentiles count from the server's start; `recent` is the mean over the last seconds. */
 const spread = (name) => [
   { key: `${name}_recent`, label: 'recent' },
   { key: `${name}_p50`, label: 'p50' },
@@ -51,12 +51,12 @@ for (const node of document.querySelectorAll('[data-icon]')) node.prepend(icon(n
 lookSwitch(byId('look'));
 
 const samples = [];  // {time, ...}, oldest first
-let answered = 0;    // when the server last answered
+let answered = 0;    // time of the server's last answer
 let lost = false;
 
 const numberOr = (value) => (typeof value === 'number' && Number.isFinite(value) ? value : null);
 
-/** Returns the values for the charts, from an answer; rates are differences to earlier answers. */
+/** Returns the values of an answer for the charts. Rates are computed from the difference to an earlier answer. */
 function sampleOf(status, time) {
   const sample = { time };
   for (const key of GAUGES) sample[key] = numberOr(status[key]);
@@ -67,7 +67,7 @@ function sampleOf(status, time) {
   for (const name of SPREADS) addSpread(sample, name, status[name], sample.gap ? null : recent[0]);
   const per = (i) => {
     const more = before && !sample.gap ? sample.totals[i] - before.totals[i] : null;
-    // A total that went down means that the server was started anew.
+    // If a total went down, the server was restarted.
     return more === null || more < 0 ? null : (more * 1000) / (time - before.time);
   };
   sample.generated = per(0);
@@ -75,7 +75,7 @@ function sampleOf(status, time) {
   return sample;
 }
 
-/** before: an answer some seconds ago, or null. */
+/** Adds the values of spread() to a sample. before: an answer from some seconds ago, or null. */
 function addSpread(sample, name, figures, before) {
   const n = numberOr(figures?.count) ?? 0, sum = n * (numberOr(figures?.mean) ?? 0);
   sample[name] = { n, sum };
@@ -86,7 +86,7 @@ function addSpread(sample, name, figures, before) {
 
 const tiles = new Map();
 
-/** Makes a figure in the row at the top, only once, so that it is not read aloud again. */
+/** Shows a figure in the row at the top. Makes its element only once, so that screen readers do not read it again. */
 function tile(name, value, hint = '') {
   if (!tiles.has(name)) {
     const box = { value: el('dd'), hint: el('span', { class: 'hint' }) };
@@ -112,7 +112,7 @@ function showTiles(status, sample) {
   tile('Up', known(status.uptime_s, (s) => seconds(s).replace(/ \d+ s$/, '')), status.draining ? 'and draining' : 'and ready');
 }
 
-/** state: 'ready', 'draining' or 'lost'. The element is a live region, so it is written only when the state changes. */
+/** Shows the state: 'ready', 'draining' or 'lost'. Writes only when the state changes, because screen readers read each change. */
 function showState(state, text) {
   const place = byId('state');
   if (place.dataset.state !== state) place.dataset.state = state;

@@ -6,7 +6,7 @@ const PREFIX = 'tessera/';
 const CONVERSATION = `${PREFIX}conversation/`;
 const DRAFT = `${PREFIX}draft/`;
 
-/** Stores a value. Returns the reason why the browser did not keep it, in words; null: it did. */
+/** Stores a value. Returns null, or a sentence that says why the browser did not keep the value. */
 function put(key, value) {
   try {
     localStorage.setItem(key, value);
@@ -32,7 +32,7 @@ function remove(key) {
   try {
     localStorage.removeItem(key);
   } catch {
-    // Nothing was kept, so nothing is left.
+    // The browser stores nothing, so there is nothing to remove.
   }
 }
 
@@ -44,7 +44,7 @@ function parsed(text) {
   }
 }
 
-/** Returns all conversations by id. Entries that cannot be read stay in the storage and are counted. */
+/** Returns all conversations by id. Counts entries that cannot be read; they stay in the storage. */
 export function loadConversations() {
   const found = new Map();
   let unreadable = 0;
@@ -71,10 +71,10 @@ export function removeConversation(id) {
   remove(DRAFT + id);
 }
 
-/** Returns the id of the conversation that another window changed, from a storage event. */
+/** Returns the id of the conversation that another window has changed, from a storage event; null for other changes. */
 export const idOfChange = (event) => (event.key?.startsWith(CONVERSATION) ? event.key.slice(CONVERSATION.length) : null);
 
-/** Texts and files that are not sent yet: {text, files, edits: {node: text}}. */
+/** Returns the texts and files of a conversation that are not sent yet: {text, files, edits: {node: text}}. */
 export function loadDraft(id) {
   const draft = parsed(get(DRAFT + id));
   const text = typeof draft?.text === 'string' ? draft.text : '';

@@ -1,8 +1,8 @@
-// One streamed chat completion: reads server-sent events (text/event-stream) as they come, and adds them up to the answer.
+// Reads a streamed chat completion: server-sent events (text/event-stream), as they come. Joins the events to the answer.
 import { explain, problemOf, Problem, request } from './server.js';
 import { addTokens } from './tokens.js';
 
-/** Reads the `data:` of each event of a byte stream. An event may come in pieces, and a piece may end within a character. */
+/** Yields the `data:` of each event of a byte stream. An event may come in several pieces, and a piece may end within a character. */
 export async function* readEvents(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = '', data = [];
@@ -29,8 +29,8 @@ export async function* readEvents(body) {
 }
 
 /**
- * Adds a chunk's delta to an answer {content, reasoning, toolCalls, finish, usage, model}, and its tokens with their probabilities to
- * `tokens`, if that is a list. Returns true if there is more to show.
+ * Adds a chunk's delta to an answer {content, reasoning, toolCalls, finish, usage, model}. Adds the chunk's tokens, with their
+ * probabilities, to `tokens`, if that is a list. Returns true if the answer has something new to show.
  */
 export function addChunk(answer, chunk, tokens = null) {
   if (chunk.usage) {
@@ -68,8 +68,8 @@ export function addChunk(answer, chunk, tokens = null) {
 }
 
 /**
- * Runs a request, and adds to the answer and to the list of its tokens (null: not asked for). Calls grew() after each piece, and
- * counted() when the server has told the usage so far. Throws a Problem, or an AbortError if the signal was aborted.
+ * Runs a request. Adds the pieces to `answer`, and their tokens to `tokens` (null: no tokens wanted). Calls grew() after each piece, and
+ * counted() when the server has sent the usage so far. Throws a Problem, or an AbortError if the signal was aborted.
  */
 export async function streamCompletion(body, { answer, tokens, signal, grew, counted }) {
   const response = await request('v1/chat/completions', {

@@ -3,7 +3,7 @@ import { pathOf } from './conversation.js';
 import { el, icon } from './dom.js';
 import { MessageView } from './message_view.js';
 
-const NEAR = 80;  // px from the end: a reader who scrolls down to here wants to follow
+const NEAR = 80;  // px: a reader who scrolls to this distance from the end wants to follow the text
 
 export class ThreadView {
   /** welcome(): makes the content of an empty conversation. */
@@ -14,12 +14,12 @@ export class ThreadView {
     this.dirty = new Set();
     this.jump = el('button', { type: 'button', class: 'jump', hidden: true, on: { click: () => {
       this.follow();
-      // The button disappears, so the box gets the focus. On a touch screen that would bring the keyboard up.
+      // The button disappears, so moves the focus to the box. Not on a touch screen, where this would bring the keyboard up.
       if (!matchMedia('(pointer: coarse)').matches) composer.querySelector('textarea').focus();
     } } }, icon('down'), 'To the end');
     composer.prepend(this.jump);
     scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
-    // Also follows growth without an event of the page (fonts, an opened block).
+    // Follows the end also when the list grows without an event of the page (fonts, an opened block).
     new ResizeObserver(() => this.following && this.toEnd()).observe(list);
   }
 
@@ -42,7 +42,7 @@ export class ThreadView {
     }
     this.views = shown;
     const elements = path.length ? [...shown.values()].map((view) => view.element) : [this.welcome()];
-    // Elements that stay are not moved, so they keep selection and focus.
+    // Does not move elements that stay, so that they keep selection and focus.
     for (const [i, element] of elements.entries()) {
       if (this.list.children[i] !== element) this.list.insertBefore(element, this.list.children[i] ?? null);
     }
@@ -50,7 +50,7 @@ export class ThreadView {
     if (this.following) this.toEnd();
   }
 
-  /** Call it when a message has grown: draws the message once, with the next frame. */
+  /** Call this when a message has grown. Draws the message with the next frame, once for several calls. */
   grow(node) {
     this.dirty.add(node.id);
     if (this.frame) return;
@@ -74,7 +74,7 @@ export class ThreadView {
     this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
-  /** Follows the growing text until the reader scrolls up, even a little, and again when the reader is near the end. */
+  /** Follows the growing text until the reader scrolls up, even a little. Follows again when the reader is near the end. */
   scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const left = scrollHeight - scrollTop - clientHeight;

@@ -1,9 +1,9 @@
-// Shows an answer as tokens, each shaded by its probability. A token that is pointed at, tapped or reached with the arrow keys shows
-// the alternatives at its place.
+// Shows an answer as tokens, each shaded by its probability. If the reader points at a token, taps it or reaches it with the arrow keys, a
+// card shows the alternatives at its place.
 import { el } from './dom.js';
 import { hex, nameOf, shareOf, wholeText } from './tokens.js';
 
-// The least probability of each shade, and its class; below the last it is 'least'.
+// The least probability of each shade, and the shade's class. Lower probabilities have the class 'least'.
 const SHADES = [[0.9, 'sure'], [0.5, 'likely'], [0.2, 'open'], [0.05, 'unlikely']];
 const shadeOf = ({ logprob }) => (logprob === null ? 'unknown' : SHADES.find(([least]) => Math.exp(logprob) >= least)?.[1] ?? 'least');
 
@@ -43,7 +43,7 @@ export class TokenView {
   draw(token) {
     if ('plain' in token) return el('span', { class: 'plain', role: 'presentation', title: 'The probabilities of this part are not known.' }, token.plain);
     const whole = wholeText(token);
-    // The characters completed by this token; a character cut in two belongs to the token with its second half.
+    // The characters that this token completes. A character that is cut in two belongs to the token with the second half.
     const text = token.bytes ? this.decoder.decode(token.bytes, { stream: true }) : token.text;
     const span = el('span', { class: `token ${shadeOf(token)}`, role: 'option', tabindex: this.spans.size ? -1 : 0, 'aria-selected': 'false' });
     if (whole === null) span.append(el('i', { class: 'bytes' }, hex(token.bytes)));
@@ -77,7 +77,7 @@ export class TokenView {
     }
   }
 
-  /** Keeps the card open after a click or tap; the next one on the same token closes it. */
+  /** Keeps the card open after a click or tap. The next click on the same token closes the card. */
   pin(target) {
     const span = target.closest('.token');
     if (!span) return;

@@ -1,19 +1,19 @@
-// The tokens of answers with their probabilities, from the server's `logprobs`. They are kept while the page is open, not
-// in the browser's storage, because with their alternatives they are thirty times as large as the text.
+// The tokens of answers with their probabilities, from the server's `logprobs`. The tokens are kept while the page is open, but not in the
+// browser's storage, because with the alternatives they are thirty times as large as the text.
 
 const kept = new Map();  // answer's id: [{text, bytes, logprob, top: [{text, bytes, logprob}]} or {plain: text}]
 
 export const tokensOf = (node) => kept.get(node.id);
 export const forgetTokens = (node) => kept.delete(node.id);
 
-/** Returns a list for the tokens of a run. `plain`: the text in front of them, whose tokens are not known. */
+/** Returns a list for the tokens of a run. `plain`: the text in front of these tokens; its own tokens are not known. */
 export function beginTokens(node, plain) {
   const list = kept.get(node.id) ?? (plain ? [{ plain }] : []);
   kept.set(node.id, list);
   return list;
 }
 
-/** Returns a token of the server's answer; `bytes` is null if the server does not give them. */
+/** Returns a token of the server's answer. `bytes` is null if the server does not send the bytes. */
 export function readToken(value) {
   const bytes = Array.isArray(value.bytes) && value.bytes.every((byte) => Number.isInteger(byte) && byte >= 0 && byte < 256)
     ? Uint8Array.from(value.bytes) : null;

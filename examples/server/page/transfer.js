@@ -23,7 +23,7 @@ export function exportAll(conversations) {
   return kept.length;
 }
 
-/** Returns the shown messages as Markdown. Other versions are only in the JSON. */
+/** Returns the shown messages as Markdown. Only the export as JSON has the other versions. */
 export function markdownOf(conversation) {
   const parts = [`# ${titleOf(conversation)}\n`];
   if (conversation.system.trim()) parts.push(`## System\n\n${conversation.system.trim()}\n`);
@@ -40,7 +40,7 @@ export function exportMarkdown(conversation) {
   download(`${nameOf(titleOf(conversation))}.md`, 'text/markdown', markdownOf(conversation));
 }
 
-/** Returns the conversations of a file; throws an Error in words. have: the present conversations, which are not taken again. */
+/** Returns the conversations of a file. Throws an Error in words for the reader. have: the present conversations, which are left out. */
 export function readExport(text, have) {
   let value;
   try {

@@ -5,11 +5,11 @@
 
 namespace server {
 
-// Returns the bytes of memory that are free: the machine's, or the container's if these are less. 4 GiB if the system
-// does not say.
+// Returns the bytes of memory that are free on the machine, or in the container if those are less. 4 GiB if the system does not say.
 [[nodiscard]] std::uint64_t available_memory();
 
-// Returns freed memory, which the C library keeps, to the system, if the system has a call for this. Call it after much memory was freed.
+// Gives memory that was freed, but that the C library keeps, back to the system, if there is a call for this. Call this after much memory
+// was freed.
 void give_back_memory() noexcept;
 
 }  // namespace server

@@ -3,11 +3,11 @@
 
 namespace server {
 
-// POSIX: SIGINT and SIGTERM, which stay blocked from the constructor on; a client that leaves no longer ends the program (SIGPIPE).
+// POSIX: SIGINT and SIGTERM. The constructor blocks both, and ignores SIGPIPE, so that a client that leaves does not end the program.
 // Windows: Ctrl-C, Ctrl-Break, and a console, session or system that closes. Windows ends the program some seconds after a close, even if
 // the program is still busy.
 //
-// Make the only object before the threads that must not get the signals. It is never destroyed before the program ends.
+// Make only one object, before the threads that must not get the signals. The object must live as long as the program.
 class EndSignals {
  public:
   EndSignals();

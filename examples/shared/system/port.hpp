@@ -1,13 +1,12 @@
-// The system's rules about who may take a port.
+// Sets the system's rules for taking a port.
 #pragma once
 
 #include <cstdint>
 
 namespace server {
 
-// Prepares a socket (a descriptor, or Windows's SOCKET) to be bound to a port. The bind then succeeds if connections of
-// an earlier server are still closing, and fails if another program listens on the port. Returns false if the system
-// refuses.
+// Prepares a socket (a descriptor, or Windows's SOCKET) for bind(). The bind then succeeds although connections of an earlier server are
+// still closing, and fails if another program listens on the port. Returns false if the system refuses.
 [[nodiscard]] bool prepare_to_bind(std::uintptr_t socket) noexcept;
 
 }  // namespace server

@@ -1,5 +1,5 @@
 // Answers a file of prompts, one a line, in the same order: batch MODEL.gguf PROMPTS.txt [TOKENS]
-// An answer is a line; its own line ends are printed as \n. A prompt that cannot be served gets an empty line.
+// Each answer is one line: line ends within the answer are printed as \n. A prompt that cannot be served gets an empty line.
 #include <charconv>
 #include <cstdio>
 #include <fstream>

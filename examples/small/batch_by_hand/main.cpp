@@ -1,6 +1,6 @@
 // Continuous batching by hand: batch_by_hand MODEL.gguf TOKENS PROMPT...
-// At most kSlots requests run at once; a request that ends makes room for the next. A step is one forward pass: a chunk of
-// the prompt of some requests, a token of each other request. All get the tokens and text that Session::generate() would give them.
+// At most kSlots requests run at once; a request that ends makes room for the next. A step is one forward pass. It computes a chunk of the
+// prompt for some requests, and one token for each other request. Each request gets the same tokens and text as from Session::generate().
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ static Status add_rows(Story& request, Batch& batch) {
   const auto chunk = rest.first(std::min(rest.size(), kChunk));
   request.read += chunk.size();
   if (chunk.size() < rest.size()) return batch.add(**request.session, chunk, Want::nothing);
-  return batch.add(**request.session, chunk, request.sampler);  // no tokens: the pending one
+  return batch.add(**request.session, chunk, request.sampler);  // without tokens: computes the pending token
 }
 
 // Takes the token that the step drew for the request: adds its text to the answer, and makes it pending for the next step.
@@ -68,9 +68,9 @@ int main(int argc, char** argv) {
     const auto outputs = engine->forward(batch);
     if (!outputs) return report(outputs.error());
     for (auto [request, row] : running) {
-      if (!outputs->outcome(row)) return report(outputs->outcome(row).error());  // or: end this request alone
+      if (!outputs->outcome(row)) return report(outputs->outcome(row).error());  // or: end only this request
       const Token token = outputs->token(row);
-      if (token < 0) continue;  // the prompt is not done
+      if (token < 0) continue;  // the prompt is not complete yet
       if (auto taken = take(*request, token, options); !taken) return report(taken.error());
       if (request->ended) request->session.reset();
     }

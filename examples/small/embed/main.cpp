@@ -1,4 +1,4 @@
-// Uses tessera inside a program: embed MODEL.gguf
+// The smallest program that uses tessera: embed MODEL.gguf
 #include <cstdio>
 
 #include <tessera/tessera.hpp>

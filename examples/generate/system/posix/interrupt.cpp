@@ -25,7 +25,7 @@ int wait_for(std::initializer_list<int> list) {
 }  // namespace
 
 Interrupt::Interrupt() {
-  // A shell makes background jobs ignore SIGINT; waiting for the signal would undo that.
+  // A shell makes background jobs ignore SIGINT. Such a job must not wait for the signal, because then it would no longer ignore it.
   struct sigaction present = {};
   sigaction(SIGINT, nullptr, &present);
   if (present.sa_handler == SIG_IGN) return;

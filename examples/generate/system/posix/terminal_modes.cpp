@@ -8,9 +8,9 @@
 namespace {
 
 termios usual;                     // the modes at the start of the program
-std::atomic<bool> changed = false;  // `usual` is to be restored
+std::atomic<bool> changed = false;  // true: `usual` must be restored
 
-// Changes take effect at once: the kernel keeps what was typed as long as ICANON stays as it is.
+// Switches local modes on and off, at once (TCSANOW). No typed text is lost, because the kernel keeps it as long as ICANON does not change.
 void set(tcflag_t on, tcflag_t off) noexcept {
   if (!changed) return;
   termios modes = usual;

@@ -6,9 +6,9 @@
 
 namespace {
 
-std::atomic<std::stop_source*> work = nullptr;  // of the one Interrupt that there is
+std::atomic<std::stop_source*> work = nullptr;  // the stop source of the only Interrupt; nullptr: there is none
 
-// Windows runs this in a thread of its own. FALSE: the next handler's turn, the last of which ends the program.
+// Windows runs this function in a new thread. FALSE passes the event to the next handler. The last handler ends the program.
 BOOL WINAPI stop_on_control(DWORD event) {
   if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) return FALSE;
   std::stop_source* const source = work;
@@ -23,6 +23,6 @@ Interrupt::Interrupt() {
 }
 
 Interrupt::~Interrupt() {
-  ::SetConsoleCtrlHandler(&stop_on_control, FALSE);  // waits for a handler that runs
+  ::SetConsoleCtrlHandler(&stop_on_control, FALSE);  // waits until a handler that runs has ended
   work = nullptr;
 }

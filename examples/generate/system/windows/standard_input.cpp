@@ -16,8 +16,8 @@ namespace {
 
 HANDLE event_of(Interrupts& interrupts) noexcept { return reinterpret_cast<HANDLE>(interrupts.waitable()); }
 
-// A line as the console's own editor gives it, in UTF-8. Ctrl-C ends the call without a character, Ctrl-Z at a line's beginning ends the
-// input.
+// Reads a line with the console's own editor, as UTF-8. Ctrl-C ends the call without a character. Ctrl-Z at the beginning of a line ends
+// the input.
 Input read_console(Interrupts& interrupts, HANDLE input, std::string& text) {
   std::array<wchar_t, 1024> typed;
   std::wstring line;
@@ -25,14 +25,14 @@ Input read_console(Interrupts& interrupts, HANDLE input, std::string& text) {
   ::SetLastError(ERROR_SUCCESS);
   if (!::ReadConsoleW(input, typed.data(), static_cast<DWORD>(typed.size()), &units, nullptr)) fail();
   if (units == 0) {
-    // The handler of Ctrl-C runs in a thread of its own, and may be later than we are.
+    // The handler of Ctrl-C runs in another thread, and may not have set the event yet.
     if (::GetLastError() != ERROR_OPERATION_ABORTED && ::WaitForSingleObject(event_of(interrupts), 50) != WAIT_OBJECT_0) return Input::end;
     (void)::WaitForSingleObject(event_of(interrupts), 1000);
     (void)interrupts.clear();
     return Input::interrupted;
   }
   line.assign(typed.data(), units);
-  // A pair of surrogates is not to be cut.
+  // Reads the second half of a pair of surrogates, so that the pair is not cut.
   if (line.back() >= 0xd800 && line.back() < 0xdc00 && ::ReadConsoleW(input, typed.data(), 1, &units, nullptr)) line.append(typed.data(), units);
   if (line.front() == L'\x1a') return Input::end;
   std::erase(line, L'\r');
@@ -40,12 +40,12 @@ Input read_console(Interrupts& interrupts, HANDLE input, std::string& text) {
   return Input::byte;
 }
 
-// Waits for bytes of a pipe, which gives no event: 10 ms at a time.
+// Reads bytes of a pipe. A pipe has no event to wait for, so this function looks every 10 ms.
 Input read_pipe(Interrupts& interrupts, HANDLE input, std::span<char> bytes, std::size_t& n) {
   for (;;) {
     ::SetLastError(ERROR_SUCCESS);
     DWORD there = 0;
-    // Other things than Windows' own pipes cannot be asked what they have: those are read, and Ctrl-C waits.
+    // Only Windows' own pipes can be asked whether they have bytes. Any other input is read at once, and Ctrl-C waits until the read ends.
     const bool can_tell = ::GetFileType(input) == FILE_TYPE_PIPE && ::PeekNamedPipe(input, nullptr, 0, nullptr, &there, nullptr);
     if (!can_tell && ::GetLastError() == ERROR_BROKEN_PIPE) return Input::end;
     if (can_tell) {
@@ -71,7 +71,7 @@ Input read_input(Interrupts& interrupts, std::span<char> bytes, std::size_t& n) 
   const HANDLE input = ::GetStdHandle(STD_INPUT_HANDLE);
   DWORD mode = 0;
   if (!::GetConsoleMode(input, &mode)) return read_pipe(interrupts, input, bytes, n);
-  static std::string rest;  // of a line that was longer than `bytes`. Static, because there is only one standard input
+  static std::string rest;  // the rest of a line that was longer than `bytes`. Static, because there is only one standard input
   while (rest.empty()) {
     if (const Input what = read_console(interrupts, input, rest); what != Input::byte) return what;
   }

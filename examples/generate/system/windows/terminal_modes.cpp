@@ -7,7 +7,7 @@
 namespace {
 
 DWORD usual;                        // the modes at the start of the program
-std::atomic<bool> changed = false;  // `usual` is to be restored
+std::atomic<bool> changed = false;  // true: `usual` must be restored
 
 void set(DWORD modes) noexcept {
   if (changed) ::SetConsoleMode(::GetStdHandle(STD_INPUT_HANDLE), modes);
@@ -19,7 +19,7 @@ TerminalModes::TerminalModes() { changed = ::GetConsoleMode(::GetStdHandle(STD_I
 
 TerminalModes::~TerminalModes() { restore(); }
 
-// The console shows what is typed only while a line is read, and keeps it until then.
+// The console shows typed text only while a line is read. Until then it keeps the text.
 void TerminalModes::show_typing() noexcept { set(usual | ENABLE_LINE_INPUT | ENABLE_ECHO_INPUT | ENABLE_PROCESSED_INPUT); }
 
 void TerminalModes::hide_typing() noexcept {}

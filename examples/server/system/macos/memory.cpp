@@ -12,11 +12,11 @@ std::uint64_t available_memory() {
       KERN_SUCCESS) {
     return std::uint64_t{4} << 30;
   }
-  // Inactive pages mostly hold contents of files, which the system drops when memory is wanted.
+  // Inactive pages are mostly contents of files, which the system drops when programs need memory.
   const std::uint64_t available = std::uint64_t{pages.free_count} + pages.inactive_count;
   return available * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-void give_back_memory() noexcept {}  // free() gives large memory back by itself
+void give_back_memory() noexcept {}  // nothing to do: free() returns large blocks to the system
 
 }  // namespace server

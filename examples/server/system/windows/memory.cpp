@@ -11,9 +11,9 @@ std::uint64_t available_memory() {
   memory.dwLength = sizeof(memory);
   if (!::GlobalMemoryStatusEx(&memory)) return std::uint64_t{4} << 30;
   return std::min<std::uint64_t>(memory.ullAvailPhys,
-                                 memory.ullAvailPageFile);  // the latter: what may still be committed
+                                 memory.ullAvailPageFile);  // ullAvailPageFile: memory that may still be committed
 }
 
-void give_back_memory() noexcept {}  // the heap gives large memory back by itself
+void give_back_memory() noexcept {}  // nothing to do: the heap returns large blocks to the system
 
 }  // namespace server
