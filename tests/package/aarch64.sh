@@ -11,7 +11,7 @@ fi
 here=$(dirname "$0")
 options=(-S "$here/aarch64" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER="$compiler"
   -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DTESSERA_ROOT="$source"
-  -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -DTESSERA_UNITS=2)
+  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -DTESSERA_UNITS=2)
 cmake -G Ninja -B "$work" "${options[@]}" -DTESSERA_KERNEL_SETS=neon_dotprod -DTESSERA_KERNEL_OPTIMISATION=-O0
 cmake --build "$work"
 bash "$here/all_sets.sh" "$work/all_sets" "${options[@]}"
