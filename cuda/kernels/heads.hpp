@@ -63,8 +63,8 @@ struct RopeAppendArgs {
   std::uint32_t rows, heads;
 };
 
-// latent_append_<codec>, for codecs without a scale: backend::Backend::latent_append(). One warp for each of the rows * (heads + 1) heads:
-// the queries, and the row's key. (If `is_ready`, `heads` is 0.)
+// latent_append_<codec>, for codecs without a scale: backend::Backend::latent_append(). A row has `heads` queries and one key. One warp for
+// each of these rows * (heads + 1) vectors. If `is_ready` is not 0, `heads` is 0: only keys are written.
 struct LatentAppendArgs {
   KvLayer layer;
   KvTables tables;

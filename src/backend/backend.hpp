@@ -252,8 +252,8 @@ struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
   Token token = 0;                   // only in a row with an embedding: the token that gather() takes; 0 if there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
-  // Sequences [also, also + n_also) get the row's key and value too, at the same position. These sequences are branches
-  // of the row's sequence, with copies of the page. If a branch shares the page itself, the same bits are written to it again.
+  // Sequences [also, also + n_also) get the row's key and value too, at the same position. These sequences are branches of the row's
+  // sequence. A branch has its own copy of the position's page, or shares this page: then the same bits are written to the page twice.
   std::uint32_t also = 0, n_also = 0;
   std::uint64_t position = 0;
   std::uint64_t end = 0;      // end of the row's text: no row of the sequence at or after this position is in the step

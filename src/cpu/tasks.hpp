@@ -59,8 +59,8 @@ class Tasks {
   }
 
  private:
-  // The most slots that are used. Each has a scratch, so a limit to the concurrency of a host's executor limits the
-  // memory.
+  // The largest number of slots, even if a host's executor runs more tasks at once. Each slot has scratch memory, so
+  // this limit also bounds the memory.
   static constexpr std::size_t kMaxSlots = 1024;
 
   Executor& executor_;

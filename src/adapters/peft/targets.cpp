@@ -92,8 +92,8 @@ bool is_of_model(const TensorRow& row, const AdapterBase& base) noexcept {
   return (row.of != hub::Of::models_with_experts || has_experts) && (row.of != hub::Of::models_without_experts || !has_experts);
 }
 
-// Calls fn(row) for the table's rows of matrices that a local name may mean: matrices of layers if the name has a layer's number, otherwise
-// matrices of the model.
+// Calls fn(row) for each row of the table that describes a matrix which the local name may mean. If the name has a layer's number, these
+// are the matrices of layers, otherwise the matrices outside of layers. Matrices of draft heads are left out.
 template <class Fn>
 void for_rows(const Table& table, const AdapterBase& base, const LocalName& local, Fn&& fn) {
   for (const hub::TensorRows rows : table.rows) {

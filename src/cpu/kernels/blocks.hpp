@@ -6,9 +6,9 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Reads the weights of a panel's 16 outputs for 32 consecutive values of k. group(block, g) returns the weights for the g-th four of these
-// values: 64 bytes, whose lane n has the four integers of output n. d() and m() return the scale and the minimum of each output, one in
-// each lane.
+// Reads the weights of a panel's 16 outputs for 32 consecutive values of k, which are eight groups of four. group(block, g) returns the
+// weights of group g: 64 bytes, whose lane n has the four integers of output n. d() and m() return the scale and the minimum of each
+// output, one in each lane.
 template <PackedForm kForm>
 struct Packed32 {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -28,8 +28,9 @@ struct Packed32 {
   TESSERA_INLINE F32x16 m(const std::byte* block) { return load_f16(block + kLayout.min_at); }
 };
 
-// Reads the weights of a panel's 16 outputs for 256 consecutive values of k: one superblock of each output. Quarter p has 64 of these
-// values. group(block, p, v) returns the weights for the v-th four of them (v: 0 to 15), with the bytes in the same order as in Packed32.
+// Reads the weights of a panel's 16 outputs for 256 consecutive values of k: one superblock of each output. A superblock has four
+// quarters of 64 values of k, and a quarter has 16 groups of four. group(block, p, v) returns the weights of group v in quarter p, with the
+// bytes in the same order as in Packed32.
 template <PackedForm kForm>
 struct Packed256 {
   static constexpr FormLayout kLayout = form_layout(kForm);

@@ -246,9 +246,10 @@ bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcep
 
 namespace {
 
-// Returns what the cache does with a page when the layer's window has passed all its tokens. Usually the page is freed. Exceptions: a
-// stream keeps the page, because a cut moves tokens, after which the window may see the page again. A token budget keeps it if a drop can
-// leave a window fewer tokens than it sees.
+// Returns what a cache does with pages whose tokens the layers' window has passed. Usually these pages are freed. Exceptions:
+// - A stream keeps the pages: when it removes tokens, later tokens move up, and the window may see an earlier page again.
+// - A token budget keeps the pages unless leaves_windows() is true: if a drop removes tokens that a window sees, the window reaches further
+//   back, to earlier pages.
 PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream, const KvLayout& layout) noexcept {
   if (stream.window != 0) return PassedPages::keep;
   if (resolved.budget.tokens == 0) return PassedPages::give_back;

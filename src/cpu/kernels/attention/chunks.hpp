@@ -1,14 +1,15 @@
-// Attention over a job's chunks of keys (docs/reference/numerics.md, "Attention"): scores, weights, weighted sums, merging. `Product`, a template
-// parameter, is the matrix multiplication. It multiplies left-hand tiles (16 rows of 32 numbers: queries or weights) by Tiles of keys or
-// values. It has
-//   kABytes                       bytes of a left-hand tile in the product's own form; if the form splits numbers into a high and
-//                                 a low bf16, bytes of both
-//   put(tile, row, a, b)          writes one row of a left-hand tile; a: numbers 0 to 15, b: 16 to 31
+// Attention over a job's chunks of keys (docs/reference/numerics.md, "Attention"): scores, weights, weighted sums, merging. The template
+// parameter `Product` is the matrix multiplication. The left matrix (queries or weights) consists of left tiles: 16 rows by 32 values of k.
+// The right matrix (keys or values) consists of Tiles: 32 values of k by 16 lanes. Members of Product:
+//   kABytes                       bytes of a left tile. If Product splits each number into a high and a low bf16, these are the bytes of
+//                                 all high and all low parts
+//   put(tile, row, a, b)          writes one row of a left tile. a: the row's numbers 0 to 15, b: numbers 16 to 31
 //   multiply(rows, a, steps, tiles, n, depth, c, stride)
-//                                 c [rows][n * 16] = the sum over steps of a[step] times tiles[step][0..n). A step is 32 numbers of the
-//                                 sum; depth: how many numbers the sum has (the last step may be padded)
-//   kInterleaves                  true: it also has start(), step<0 .. 3>(a, tile) and store(c, stride), which do multiply() for
-//                                 n = 4, one tile at a time, so that a caller can do other work in between
+//                                 writes the product c [rows][n * 16]. A step is 32 values of k: it has one left tile, a[step], and n
+//                                 Tiles, tiles[step][0..n). The products of all steps are added. depth: number of values of k in all
+//                                 steps, without the padding of the last step. stride: floats from one row of c to the next
+//   kInterleaves                  true: Product can also compute multiply() with n = 4 one Tile at a time, so that the caller can do
+//                                 other work in between: start(); for each step step<0>(a, tile) to step<3>(a, tile); store(c, stride)
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
