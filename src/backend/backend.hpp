@@ -490,10 +490,10 @@ class Backend {
   // --- Drawing tokens on the device that has the logits.
   // Returns whether sample() is implemented.
   [[nodiscard]] virtual bool samples() const noexcept { return false; }
-  // Makes draws [first, first + out.size()) of StepTables::draws, each from its row of `logits`; may wait for the device. Sampler::sample()
-  // draws the same tokens with the same steps and uniform numbers. Exception: if the uniform number or p is within 1e-6 of a border between
-  // two tokens, rounding may choose the other token. At most WorkspaceShape::output_rows rows. Errors: numeric, a logit is NaN or all are
-  // -inf (core/logit_errors.hpp).
+  // Makes draws [first, first + out.size()) of StepTables::draws, each from its row of `logits`; may wait for the device. Draws the tokens
+  // that Sampler::sample() draws with the same steps and uniform numbers. Exception: rounding may choose another token if the uniform
+  // number, or the p of a top-p step, is within 1e-6 of the border between two tokens. Precondition: at most WorkspaceShape::output_rows
+  // rows. Errors: numeric, a logit is NaN or all are -inf (core/logit_errors.hpp).
   virtual Status sample(Act logits, std::size_t first, std::span<Token> out);
 };
 

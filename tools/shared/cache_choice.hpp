@@ -1,5 +1,6 @@
-// The option --caches of tools that compare KV caches: a list of TYPE (as in --kv-dtype), TYPE:N or TYPE:P%. After N or P%, :CHOICE may
-// follow.
+// The option --caches of tools that compare KV caches: a list of caches, each with a KV type and, if not all tokens keep their keys and
+// values, a token budget. A cache is written TYPE (as in --kv-dtype), TYPE:N or TYPE:P%: a budget of N tokens, or of P percent of a
+// sequence's tokens. After N or P%, ":window", ":h2o" or ":snapkv" says how the tokens to keep are chosen (TokenChoice).
 #pragma once
 
 #include <cstddef>

@@ -23,8 +23,8 @@ struct StepInputs {
   std::span<const backend::AdapterWeights* const> adapters = {};  // the weights of each element of StepDescription::adapters
 };
 
-// Executes one description at a time. Threads: an engine's calls are serialised by turns (Engine::State::queue). The copies of a description
-// are made even if the step then fails.
+// Executes one description at a time. Threads: an engine's calls are serialised by turns (Engine::State::queue). The pages that a description
+// lists in `copies` are copied first, and stay copied if the step then fails.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;

@@ -25,8 +25,8 @@ class ThreadRanks {
   void restart() noexcept;
 
  private:
-  // The most bytes that a rank copies into a slot. If there are more, the other ranks read them in their owner's
-  // memory.
+  // Bytes of a *slot*: a buffer into which a rank copies the bytes that it gives to gather(), and from which the other ranks read them. If
+  // any rank gives more bytes than this, that gather() uses no slots: each rank reads the other ranks' bytes where those ranks keep them.
   static constexpr std::size_t kSlotBytes = 32 * 1024;
   class End;
 
