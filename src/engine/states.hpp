@@ -81,7 +81,7 @@ namespace detail {
 struct SequenceRecord {
   std::vector<Token> tokens;  // computed tokens, then pending tokens; -1 for an embedding
   // content_hash() of each embedding among `tokens`, in order. Empty for a sequence without embeddings, so that it costs nothing. The
-  // values of embeddings are not stored: find_embedding() asks the program for those of pending embeddings.
+  // values of embeddings are not stored: when a pending embedding is computed, find_embedding() asks the program for its values.
   std::vector<Hash128> contents;
   SequenceAdapters adapters;
   // The layers [first_layer, last_layer) that compute the sequence. last_layer is 0 before the first run.
@@ -159,8 +159,8 @@ struct Session::State : detail::SequenceRecord {
     return std::span<const float>(logits.values()).subspan((logits_rows - 1) * vocab(), vocab());
   }
 
-  // `logits` has the logits of the last append(). The next append() writes to `next_logits`, so that the old logits are still valid if it
-  // fails. Both buffers have no memory until a call wants logits.
+  // `logits` has the logits of the last append(). The next append() writes to `next_logits`, so that the old logits are still valid if that
+  // append() fails. Both buffers have no memory until a call wants logits.
   detail::LogitsBuffer logits, next_logits;
   std::size_t logits_rows = 0;
   bool has_last = false;  // true: the last row of `logits` has the logits of the sequence's last token

@@ -74,8 +74,9 @@ std::vector<float> numbers_of(DType dtype, std::span<const std::byte> bytes) {
   return values;
 }
 
-// Computes the dot products of the rows of W and B A, from which the lengths of rows (DoRA) can be computed for any scale. `a` and `b` are
-// the A and B of this weight.
+// Returns for each row of W the adapter's length of the row (DoRA), and three dot products: of the row of W with itself, with the same row
+// of B A, and of the row of B A with itself. From these numbers the norm of W + scale * B A can be computed for any scale. `a` and `b` are
+// the bytes of A and B for this weight.
 Result<std::vector<backend::LowRankValues::Length>> lengths_of(const AdapterTensor& from, const Binding& binding, const ModelSource& source,
                                                                std::span<const std::byte> a, std::span<const std::byte> b) {
   const backend::LowRankShape shape = shape_of(from, binding);
@@ -118,8 +119,8 @@ AdapterPlaces::AdapterPlaces(const Model& model, const ModelSource& source, std:
   for (const Binding& binding : bindings) {
     if (has_place(binding, model.spec)) placed.push_back(&binding);
   }
-  // Products that are gathered from the ranks are changed after gathering, so each rank has the whole change. Of other products a rank
-  // changes only its own part.
+  // Some products are gathered: each rank gets the columns that other ranks have computed. The adapter's change is added after that, to the
+  // whole product, so each rank needs the whole change. To a product that is not gathered, a rank adds only its own part of the change.
   const auto as_changed = [](const Binding& binding) {
     Binding changed = binding;
     if (!is_gathered_behind(binding.role)) return changed;

@@ -60,17 +60,17 @@ class SequenceAdapters {
   // `position`. Adapters that are already active do not change.
   void invoke(std::span<const Token> tokens, std::uint64_t position) noexcept;
   // Returns these adapters for a sequence that consists of `tokens`. An adapter with an invocation begins at its last invocation among
-  // them.
+  // `tokens`.
   [[nodiscard]] SequenceAdapters placed_in(std::span<const Token> tokens) const;
-  // Follow the sequence when tokens are dropped from its end, or tokens [first, last) are removed. An adapter waits again if the sequence
-  // no longer has all tokens of the invocation.
+  // Update the adapters when the sequence is edited. truncate(): only the first `tokens` tokens stay. An adapter that loses a token of its
+  // invocation waits again. erase(): tokens [first, last) are removed. All active adapters stay active, and their first positions move.
   void truncate(std::uint64_t tokens) noexcept;
   void erase(std::uint64_t first, std::uint64_t last) noexcept;
   // Returns the first position of the adapters that would wait again after truncate(tokens); UINT64_MAX if there is none.
   [[nodiscard]] std::uint64_t first_cut(std::uint64_t tokens) const noexcept;
 
-  // Until release(): invoke() activates no adapter, and truncate() makes none wait. Called when a request's whole prompt has decided which
-  // adapters are active.
+  // Between settle() and release(), the same adapters stay active: invoke() activates no adapter, and truncate() makes no adapter wait.
+  // settle() is called when a request's whole prompt has decided which adapters are active.
   void settle() noexcept { is_settled_ = true; }
   void release() noexcept { is_settled_ = false; }
 

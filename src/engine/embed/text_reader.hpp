@@ -23,8 +23,8 @@ struct TextTokens {
   std::size_t second = 0;  // tokens from this index on are of segment 1; 0: all tokens are of segment 0
 };
 
-// Returns how many tokens of a text are read at most. `asked`: the caller's limit; 0: none. as_model: also limits to what the model's files
-// say.
+// Returns the limit of the tokens that are read of a text: the engine's context or, if smaller, the caller's limit `asked` (0: the caller
+// sets no limit). as_model: the limit that the model's files state (Setting::text_tokens) counts too.
 [[nodiscard]] std::size_t most_tokens(const Engine::State& state, std::size_t asked, bool as_model);
 
 class TextReader {

@@ -1,6 +1,7 @@
-// An Identity is everything besides the tokens that decides the bits of a sequence's keys and values. Two sequences with equal tokens and
-// equal identities have the same bits. So the sequences may share pages, and a session saved by one engine may be restored by another
-// engine of equal identity. A session that another backend has saved can be restored too, but is then marked as edited.
+// An Identity is everything besides the tokens that decides the bits of a sequence's keys and values. If two sequences have equal tokens
+// and equal identities, their keys and values have the same bits. So the sequences may share pages, and a session saved by one engine may
+// be restored by another engine of equal identity. A session that another backend has saved can be restored too, but is then marked as
+// edited.
 #pragma once
 
 #include <string>

@@ -17,8 +17,8 @@ namespace tessera::detail {
 [[nodiscard]] Status load_parts(const ModelSource& source, const Blueprint& blueprint, const EngineOptions& options,
                                 std::vector<std::unique_ptr<RankPart>>& parts);
 
-// Returns the model as the engine describes it: the whole spec, the hash of all weights, and the ropes, but no weights. It refers to
-// `first`, rank 0's part.
+// Returns a model that describes the whole model, although no rank has all weights: the whole spec, the hash of all weights, and the ropes,
+// but no weights. The result points into `first`, rank 0's part of the model, which must outlive the result.
 [[nodiscard]] Model whole_model(const Model& first, const ModelSpec& spec);
 
 }  // namespace tessera::detail

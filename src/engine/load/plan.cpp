@@ -136,8 +136,8 @@ Result<EngineOptions> resolve_options(const EngineOptions& options) {
   TESSERA_TRY_STATUS(check_ranks(options));
   EngineOptions resolved = options;
   resolved.kv = resolve(options.kv, default_kv_options());
-  // The first argument should be the options that the caller set. It is empty, because options may be resolved twice: values that were
-  // filled in the first time must not be checked as if the caller had set them.
+  // The first argument of check() is for options that the caller set. Here it is empty, because `options` may be the result of an earlier
+  // resolve_options(). Defaults that were filled in then must not be checked as if the caller had set them.
   TESSERA_TRY_STATUS(check({}, resolved.kv));
   if (options.kv_file.empty() && options.kv_file_bytes != 0) {
     return make_error(ErrorCode::invalid_argument, "kv_file_bytes is {}, but there is no kv_file", options.kv_file_bytes);
@@ -194,8 +194,9 @@ Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptio
 
 namespace {
 
-// Marks the matrices whose inputs must be rounded according to the model's files. Exceptions: tables of embeddings, which are looked up and
-// not multiplied; and weights of latent heads, a rearranged matrix, whose inputs are not those that the files mean.
+// Marks the matrices whose inputs must be rounded, according to the model's files. Two kinds of matrices are never marked. Tables of
+// embeddings are looked up and not multiplied. The per-head matrices of latent attention are a rearranged matrix of the files, so their
+// inputs are not the inputs that the files want rounded.
 Status mark_rounded(std::vector<Binding>& bindings, const ModelSource& source, const backend::Backend& backend) {
   for (Binding& binding : bindings) {
     const bool is_looked_up = binding.role == Role::token_embd || binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd;

@@ -17,8 +17,8 @@ namespace tessera::detail {
 // tokens of a session. Errors: invalid_argument, a malformed address; io, nobody listens at an address; device_error.
 [[nodiscard]] Result<std::unique_ptr<ProcessRanks>> connect_ranks(const EngineOptions& options, const ModelSpec& spec, std::uint32_t context);
 
-// Waits until all ranks are ready, and compares their weights and kernels with this rank's. Errors: cancelled, `stop` was requested;
-// invalid_argument, a rank refuses, or has other weights or kernels; device_error, a rank has disconnected.
+// Waits until all ranks have loaded their parts (message `Ready`), and compares the ranks' weights and kernels with this rank's. Errors:
+// cancelled, `stop` was requested; invalid_argument, a rank refuses, or has other weights or kernels; device_error, a rank has disconnected.
 [[nodiscard]] Status await_ranks(ProcessRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop);
 
 // Returns for each operation and format the family of the kernels that compute it. The list must be equal on all ranks.

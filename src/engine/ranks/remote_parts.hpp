@@ -1,5 +1,5 @@
-// Reads and writes the keys, values and states of an engine's sessions of which ranks in other processes have parts: collects the parts
-// from the ranks, and distributes them.
+// Reads and writes whole layers of keys, values and states in an engine's sessions, if ranks in other processes have parts of these layers.
+// Reading collects the parts from all ranks; writing sends each rank its part.
 #pragma once
 
 #include <functional>

@@ -136,8 +136,8 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
                       "the logits after the last token are not known (they were not asked for, or the session was "
                       "truncated): call append({{}}) first, which computes them");
   }
-  // All rows write their logits to the same place, one after another, so that the last row's logits remain. The score of the first token
-  // comes from the last pending row.
+  // All rows write their logits to the same place, one after another, so that the last row's logits remain. A token's score comes from the
+  // logits of the row before the token. So the score of tokens[0] comes from the last pending row.
   TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, 1, vocab));
   const std::span<float> row = session.next_logits.values().first(vocab);
   for (RunRow& wanted : run.rows(part).subspan(pending > 0 ? pending - 1 : 0)) {

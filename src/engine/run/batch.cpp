@@ -104,8 +104,8 @@ Status check_entry(const Session::State& session, const Batch::Entry& entry) {
   return {};
 }
 
-// Replaces the row of the session's last pending token by `row`, but keeps the token. Error: invalid_argument, other rows of the session
-// came earlier.
+// Lets `row` take the place of the row of the session's last pending token. Only the token (or embedding) stays: `row` says which outputs
+// are wanted. Error: invalid_argument, the batch has an earlier row of this session.
 Status stand_for_pending(Run& run, const Member& member, RunRow row) {
   const std::span<RunRow> rows = run.rows(member.part);
   if (rows.size() != member.session->pending().size() || rows.back().output != detail::RowOutput::nothing) {

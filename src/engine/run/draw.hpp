@@ -23,8 +23,8 @@ struct Draw {
   Status status = {};
 };
 
-// Draws draw.piece's token from the row's logits [vocab], but never a suppressed token. `history` ends with the row's own token. Stores an
-// error in draw.status.
+// Draws the token after a row from the row's logits [vocab], and stores the token in draw.piece. Never draws a suppressed token. `history`:
+// the sequence's tokens up to the row's own token. Stores an error in draw.status.
 void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                std::span<const Token> suppressed) noexcept;
 

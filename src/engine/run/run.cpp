@@ -193,8 +193,8 @@ Status Run::prepare(std::size_t i) noexcept {
   return status;
 }
 
-// Adds the pages of the part and of its branches to the step, one after another. The indices of a row's branches follow the index of its
-// own sequence.
+// Adds the pages of the part's sequence to the step, and then the pages of the part's branches. In the step, the branches' indices directly
+// follow the index of the part's own sequence.
 void Run::add_sequences(std::size_t i) {
   const Part& part = lists_->parts[i];
   for (const Part& one : std::span<const Part>(lists_->parts).subspan(i, 1 + part.branches)) {

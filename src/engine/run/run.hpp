@@ -72,9 +72,9 @@ class Run {
   // Sets a function that is called when a row's logits or hidden state have been written. The function must outlive the run.
   void set_done(const std::function<void(std::size_t row)>& done) noexcept { done_ = &done; }
 
-  // Begins a session's part, and returns the part's index. Its first rows are the session's pending tokens, at most `most` of them. Rows of
-  // add() follow, unless more than `most` tokens are pending. A session can have only one part. `stop` stops only this part; it is checked
-  // before every step.
+  // Begins a session's part, and returns the part's index. The part's first rows are the session's pending tokens, at most `most` of them.
+  // Rows of add() follow, unless more than `most` tokens are pending. A session can have only one part. `stop` stops only this part, and is
+  // checked before every step.
   std::size_t begin_part(Session::State& session, const std::stop_token& stop = {}, std::size_t most = ~std::size_t{0});
   // Begins a part of drafts that follow `ahead` drafts of an earlier run (leave()). The part has no pending tokens.
   std::size_t begin_drafts(Session::State& session, std::uint64_t ahead);

@@ -254,8 +254,8 @@ Status remove(Session::State& session, std::span<const kv::TokenRun> runs) {
   History& history = session.kv.edited() ? session.history : begun;
   if (history.replayable) history.removals.reserve(history.removals.size() + runs.size());
   const bool is_first = !session.kv.edited();
-  // Describes the pages already here, so that all memory is allocated before anything changes. begin_removal() may replace pages by copies;
-  // move_up() then describes the pages again, in a description of the same size.
+  // The pages are described before begin_removal(), so that all memory for their description is allocated before anything changes.
+  // begin_removal() may replace pages by copies. So move_up() describes the pages again, which needs no more memory than the first time.
   const Engine::State& engine = *session.shared;
   const Turn turn(engine.queue, {});
   MoveDescription move;

@@ -21,9 +21,11 @@ void drop_next_logits(Session::State& session) noexcept;
 // Appends pending tokens. Precondition: reserve_tokens() has reserved memory for them.
 void add_pending(Session::State& session, std::span<const Token> tokens) noexcept;
 
-// The result of reuse_prefix(): how many pending tokens, and how many of the tokens of `prompt` after them, were found in the prefix index.
-// reuse_prefix() takes the pages of the found tokens, and appends the found tokens of `prompt` to the session (which must have room). The
-// very last token is never taken from the index: it must be computed, because its logits are wanted.
+// The result of reuse_prefix(): how many tokens were found in the prefix index.
+//
+// reuse_prefix() looks up the session's pending tokens, followed by the tokens of `prompt`. It takes the pages of the found tokens, and
+// appends the found tokens of `prompt` to the session. Precondition: the session has room for them. The last token of `prompt` (of the
+// pending tokens, if `prompt` is empty) is never taken from the index: its logits are wanted, so it must be computed.
 struct Reused {
   std::size_t pending = 0, prompt = 0;  // numbers of tokens
 };
@@ -35,8 +37,8 @@ Reused reuse_prefix(Session::State& session, std::span<const Token> prompt) noex
 // Replaces the session's cache by `branch`: a fork of the cache into which an accepted branch of drafts was computed.
 void follow_branch(Session::State& session, KvCache branch) noexcept;
 
-// Begins a new TargetGuesses (the model's guesses of the tokens after the session's last token), and makes all earlier ones of the session
-// invalid. Returns the number of the new one, counted from 1.
+// Begins a series of guesses (TargetGuesses: the model's guesses of the tokens after the session's last token). All earlier series of the
+// session become invalid. Returns the number of the new series, counted from 1.
 std::uint64_t begin_guesses(Session::State& session) noexcept;
 
 // Draws the token after the session's last token, from that last token's logits  [vocab].

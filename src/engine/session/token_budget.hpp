@@ -20,8 +20,9 @@ inline constexpr std::uint32_t kMostVoters = 32;
 // As above, for a session of the engine. Further error: the session is a stream, which excludes a token budget.
 [[nodiscard]] Status check_token_budget(const TokenBudget& budget, std::uint64_t context, const StreamOptions& stream,
                                         const Engine::State& engine);
-// Checks a budget for an existing sequence that no longer has all its pages, because windows have freed earlier ones: all layers have the
-// positions from `first` on. A drop might need earlier positions. `layout` is the layout of the session that will get the budget.
+// Checks a budget for a sequence whose first pages may have been freed, because a window has passed them. `first`: the first position of
+// which all layers still have keys and values. `layout`: the layout of the session that will get the budget. Error: invalid_argument, a drop
+// may need keys and values before `first`.
 [[nodiscard]] Status check_held(const TokenBudget& budget, const KvLayout& layout, std::uint64_t first);
 
 // Returns the shape of an engine's workspace. It includes voting rows if the engine's own budget chooses tokens by votes.

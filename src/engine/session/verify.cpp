@@ -200,7 +200,7 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     kv_options.prefix = PrefixReuse::off;
     kv_options.budget = {.tokens = kNoTokenBudget};
     // A replay of edits needs all pages that the edits move. The cache of a stream frees no page that a window has passed, so the fresh
-    // session is made as a stream. It must not cut itself, so its stream options are cleared below.
+    // session is made as a stream. But the fresh session must not remove tokens by itself, so its stream options are cleared below.
     const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
     TESSERA_TRY(Session fresh,
                 s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));
