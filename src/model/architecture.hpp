@@ -1,6 +1,10 @@
 // An architecture is described by a table: the tensors that its files have, how norm, attention and FFN are connected in a layer, and
 // what differs from Llama. All architectures share one forward pass, which follows the table. To add an architecture: write its table,
 // and add it to architectures.hpp.
+//
+// Words in the comments of the tables: *The converter* is llama.cpp's program that makes a GGUF file from a published model. *Rope pairs*
+// are the elements of a head that rope rotates together. Pairs (2i, 2i+1) are neighbours. In pairs (i, i + d/2), d is the number of elements
+// of the head that rotate. Both kinds count i from 0 to d/2 - 1.
 #pragma once
 
 #include <array>
@@ -16,8 +20,8 @@ namespace tessera {
 
 enum class Presence : std::uint8_t { absent, optional, required };
 
-// Says for each role whether a model's file must have, may have or lacks the tensor. To make one, begin with an empty table and add the
-// tensors that a file has.
+// Says for each role whether a model's file must have, may have or lacks the tensor. To make a TensorTable, begin with an empty one and add
+// the tensors that a file has.
 struct TensorTable {
   std::array<Presence, kRoles> presence{};
 
@@ -152,8 +156,8 @@ inline constexpr TensorTable with_experts(TensorTable table) noexcept {
       .optional(Role::experts_gate_up, Role::shared_weight);
 }
 
-// Returns the table with the tensors of MTP heads added, except the tensors that each layer has. A head without its own embedding, output
-// matrix or final norm uses the model's.
+// Returns the table with those tensors of MTP heads added that no other layer has. (An MTP head is a layer with more tensors; the table has
+// the tensors of layers already.) A head without its own embedding, output matrix or final norm uses the model's.
 inline constexpr TensorTable with_mtp_heads(TensorTable table) noexcept {
   return table.required(Role::mtp_token_norm, Role::mtp_hidden_norm, Role::mtp_in)
       .optional(Role::mtp_token_embd, Role::mtp_output_norm, Role::mtp_output);

@@ -11,7 +11,7 @@ namespace {
 namespace attention {
 
 // Computes queries, keys and values from the input, norms and rotates queries and keys, and writes keys and values to the pages. The
-// queries stay in Act::q and the gate of the output, if the layer has one, in Act::gate.
+// queries stay in Act::q. If the layer has a gate for attention's output, the gate's values stay in Act::gate.
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const bool has_gate = layer.spec.output_gate != OutputGate::none;

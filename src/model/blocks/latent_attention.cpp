@@ -15,9 +15,11 @@ namespace latent {
 constexpr float kLatentEps = 1e-6f;
 
 // Computes the step's keys and writes them to the pages, and computes the queries, which stay in Act::q. A query or key consists of a
-// turned part, which rope rotates, and a plain part, which it does not. Intermediate results: Act::gate has the plain queries of all
-// heads, Act::attn the same multiplied into the latent's space, Act::up and Act::v the turned parts of queries and key, Act::k the
-// latent.
+// turned part, which rope rotates, and a plain part, which rope does not change. Intermediate results:
+// - Act::gate: the plain parts of the queries of all heads
+// - Act::attn: these plain parts times latent_k_b, so that they can be multiplied with latents instead of plain keys
+// - Act::up, Act::v: the turned parts of the queries, and of the key
+// - Act::k: the latent
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;
   const Weights& w = layer.weights;

@@ -42,7 +42,8 @@ Status grow_queries(const Pass& pass);
 // that see all keys counts as votes. Exception: if every layer has a window, the attention of all layers counts.
 Status attend(const Pass& pass, const Layer& layer, backend::AttentionShape shape);
 
-// A term that a block adds to the residual stream: scale * post_norm(W in + bias). If `activated` is set, it replaces `in`.
+// A term that a block adds to the residual stream: scale * post_norm(W in + bias), where W is `weight`. If `activated` is set, `activated`
+// replaces `in`.
 struct Branch {
   const backend::Matrix& weight;
   const backend::Vector* bias = nullptr;  // nullptr: no bias
@@ -52,8 +53,8 @@ struct Branch {
   float scale = 1.0f;
 };
 
-// Adds the branch's term to the residual stream x. Blocks change x only by this function or, if W in is in Act::linear already, by
-// rejoin_linear().
+// Adds the branch's term to the residual stream x. Blocks change x only by this function or by rejoin_linear(), which is for a product that
+// is already computed.
 Status rejoin(const Pass& pass, const Branch& branch);
 // Computes x += scale * post_norm(Act::linear), or x += scale * Act::linear if there is no post_norm.
 Status rejoin_linear(const Pass& pass, const std::optional<backend::Norm>& post_norm, float scale);

@@ -27,15 +27,15 @@ std::uint64_t vector_file_bytes(const Binding& binding, const TensorInfo& tensor
   return binding.shape.count != 1 ? tensor.bytes : binding.whole_shape().inputs * tensor.bytes / tensor.dims[0];
 }
 
-// Returns how far YaRN has slowed a pair down (Peng et al. 2023, section 3.2). 0: its frequency is not changed; 1: the whole frequency is
-// divided by the scaling factor. A share s between 0 and 1: the frequency is the unchanged one times 1 - s, plus the divided one times s.
+// Returns how much YaRN lowers the frequency of a rope pair, as a share s between 0 and 1 (Peng et al. 2023, section 3.2). 0: the frequency
+// f does not change. 1: the frequency becomes f / factor. Between 0 and 1: the frequency becomes (1 - s) * f + s * f / factor.
 double slowed_share(const RopeSpec& rope, double pair) noexcept {
   return std::clamp((pair - rope.first_slowed) / std::max(0.001, rope.all_slowed - rope.first_slowed), 0.0, 1.0);
 }
 
-// Returns the frequency of each pair of a rope: theta^(-2i/d) (Su et al. 2021, section 3.2.2), changed by scaling. Linear scaling divides
-// all frequencies by one number, and YaRN divides only some of the frequencies. `factors` (Llama 3.1, LongRoPE) has one divisor for each
-// frequency.
+// Returns the frequency of each pair of a rope. For pair i (from 0) the frequency is theta^(-2i/d), changed by scaling; theta is the rope's
+// base, and d the number of rotated elements (Su et al. 2021, section 3.2.2). Linear scaling divides all frequencies by one number, and YaRN
+// divides only some of the frequencies. `factors` (Llama 3.1, LongRoPE) has one divisor for each frequency.
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, const ModelSource& source) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {

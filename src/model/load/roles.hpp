@@ -162,8 +162,8 @@ inline constexpr Extent all_values = [](const ModelSpec&, const LayerSpec& l) no
 inline constexpr Extent group_values = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.state_groups == 0 ? 0 : all_values(m, l) / l.state_groups;
 };
-// Number of columns that the convolution gets: the values of all heads, and twice the keys of all groups (keys and queries; Mamba-2: B
-// and C).
+// Number of columns that a recurrent mixer's convolution gets: the values of all heads, and for each group as many keys as queries
+// (Mamba-2 calls the keys B and the queries C).
 inline constexpr Extent mixed = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return all_values(m, l) + 2 * std::uint64_t{l.state_groups} * l.state_keys;
 };
@@ -268,8 +268,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {.role = Role::latent_v_b, .owner = Owner::layer, .name = "attn_v_b.weight", .inputs = extent::latent,
      .outputs = extent::head_value, .count = extent::heads},
     {Role::latent_output, Owner::layer, "attn_output.weight", extent::head_values, extent::width},
-    // Recurrent mixers. In Mamba-2 one matrix computes the gate, the columns that are convolved, and the steps. Delta nets have several
-    // matrices.
+    // Recurrent mixers. In Mamba-2 one matrix computes the gate, the columns that are convolved, and the steps (one number for each head,
+    // called dt in the paper). Delta nets have several matrices; files call a delta net's steps alpha.
     {Role::state_in, Owner::layer, "ssm_in.weight", extent::width, extent::all_of_state,
      {Role::state_gate, Role::state_mixed, Role::state_steps}},
     {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},

@@ -18,8 +18,8 @@ namespace tessera::detail {
 // Returns the number of values of a vector, or of this rank's part of the vector. If the binding has several vectors, counts all vectors.
 [[nodiscard]] std::uint64_t vector_values(const Binding& binding) noexcept;
 
-// Reads a vector of any format, or the bound part of a vector, and converts it to f32. If the vector is divided, returns this rank's part.
-// Adds the file's bytes to `hasher`.
+// Reads a vector of any format, or the bound part of a vector, and converts it to f32. If the vector is divided among ranks, returns this
+// rank's part. Adds the file's bytes to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                                      Hasher128& hasher);
 // Reads the factors by which results are multiplied, one for each matrix of the binding. Adds the file's bytes to `hasher`.

@@ -2,8 +2,8 @@
 // and a backend can execute a description (StepExecutor). This can be the engine's process, or another process that has executed all
 // earlier descriptions of the engine.
 //
-// Steps do not compute all bytes of pages. Descriptions do not tell the contents of pages that were read from a file (a resumed session, a
-// prefix found in the file), of restored snapshots, and of caches that were cloned or converted.
+// Exception: descriptions are not enough to know the contents of pages that no step has computed: pages that were read from a file (a
+// resumed session, a prefix found in the file), pages of restored snapshots, and pages of caches that were cloned or converted.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Qwen3-Next (Qwen Team 2025): like Qwen3.5 with experts, with two differences in the delta nets. One matrix computes betas and steps,
-// group by group. The heads that share a group's keys are consecutive, as in training.
+// Qwen3-Next (Qwen Team 2025): like Qwen3.5 with experts, with two differences in the delta nets. One matrix computes the betas and the
+// steps (the inputs of each head's decay, called alpha in files), group by group. The heads that share a group's keys are consecutive, as
+// in training.
 #pragma once
 
 #include "model/arch/recurrent/qwen35moe.hpp"

@@ -8,9 +8,9 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns a factor; attention scores are multiplied by its square. The factor is 1, unless the model has YaRN and yarn_log_multiplier
-// (which the converter has multiplied by 0.1). Then it grows with the logarithm of YaRN's scaling factor, and YaRN does not multiply the
-// rotated elements (`rope.magnitude` becomes 1), unless the model states a magnitude.
+// Returns a number by whose square attention scores are multiplied. The number is 1, unless the model has YaRN and yarn_log_multiplier
+// (which the converter has multiplied by 0.1). In such a model the number grows with the logarithm of YaRN's scaling factor, and YaRN does
+// not multiply the rotated elements (`rope.magnitude` becomes 1), unless the model states a magnitude.
 Result<double> growth_of_scores(const SettingReader& from, RopeSpec& rope) {
   TESSERA_TRY(const auto type, from.settings.string_or(Setting::rope_scaling, ""));
   TESSERA_TRY(const double multiplier, from.settings.number_or(Setting::yarn_log_multiplier, 0.0));

@@ -1,5 +1,5 @@
-// Nemotron 4 and Minitron (NVIDIA 2024): LayerNorm, a plain FFN with squared ReLU, and rope pairs (i, i + d/2) in a part of each head. The
-// norms' weights are stored without 1; the converter adds it.
+// Nemotron 4 and Minitron (NVIDIA 2024): LayerNorm, a plain FFN with squared ReLU, and rope pairs (i, i + d/2) in a part of each head. In
+// the original, a norm multiplies by its weight plus 1; the converter adds the 1 to the weights.
 #pragma once
 
 #include "model/architecture.hpp"
