@@ -3,8 +3,9 @@
 // values of two tokens. n = Codec::pair is 2 for these types, and 1 (no pairs) for f32. The layouts, as C arrays:
 //   K  [held / n][page_tokens][n]      index: pair of dimensions, token, dimension in the pair. A score kernel has tokens in its lanes
 //   V  [page_tokens / n][held][n]      index: pair of tokens, element, token in the pair. The weighted sum has dimensions in its lanes
-// `held` is how many elements are stored for each token: one for each dimension of the head or, if the codec encodes runs, the elements of
-// all runs. In K an odd last element is paired with a zero. If the codec has scales, one f32 for each token of the page follows the elements.
+// `held` is how many elements are stored for each token: one for each dimension of the head. Exception: a codec that encodes several
+// dimensions together (a run, kv/codecs.hpp) stores the elements of all runs. In K an odd last element is paired with a zero. If the codec
+// has scales, one f32 for each token of the page follows the elements.
 // A record is one token's elements, then its scale. A record does not depend on the page size, so files, checksums and moves use records.
 #pragma once
 

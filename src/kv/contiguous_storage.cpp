@@ -227,8 +227,8 @@ class ContiguousStorage final : public KvStorage {
     state_ids_[page] = slot.id;
   }
 
-  // Returns the numbers of this cache and of its layout, which `pools` assigns at the first call. Within the cache, page i of a group has
-  // the number i, and a state has the lowest number that was not in use when its slot was taken.
+  // Returns the numbers that name this cache and its layout in descriptions of steps (StepPages). `pools` assigns both at the first call.
+  // Within the cache, page i of a group has the number i. A state gets the lowest number that no state has when memory for it is taken.
   Numbers numbers(KvPools::State& pools) override {
     if (entered_ != nullptr) return numbers_;
     std::shared_ptr<KvPools::State> entered = pools.shared_from_this();

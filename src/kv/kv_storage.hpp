@@ -72,8 +72,8 @@ class KvStorage {
   // if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the sequence's new length, which
   // may be less than `n` (KvCache::commit()).
   std::uint64_t commit_states(std::uint64_t n, Reserved beyond) noexcept;
-  // Takes a page of the recurrent layers' group for each t in `tokens`: it will hold the state after the first t tokens, which the caller
-  // writes. After an error nothing has changed.
+  // Takes a page of the recurrent layers' group for each number t in `tokens`. The caller then writes the state after the first t tokens to
+  // this page. After an error nothing has changed.
   Status install_states(std::span<const std::uint64_t> tokens);
   // Gives back the pages [first, last) of the recurrent layers' group, and with them the states that they hold.
   void drop_states(std::uint64_t first, std::uint64_t last) noexcept;

@@ -1,7 +1,8 @@
-// FP8: x / scale is stored as E4M3 (core/float8.hpp), with one f32 scale for each token and head that maps the largest |x| to 448.
-// Numbers are not rotated: E4M3 is a floating-point type, so a small number keeps its four significant bits beside an outlier. The scale
-// in memory is 256 times larger, because kernels read an element's bits as an F16 number, which is 1 / 256 of the element's value. If a
-// number is a NaN or an infinity, the scale is NaN, and so is each decoded number of the token and head.
+// FP8: each number x of a key or value is stored as x / scale in E4M3 (core/float8.hpp). There is one f32 scale for each token and head,
+// which maps the largest |x| to 448. Numbers are not rotated: E4M3 is a floating-point type, so a small number keeps its four significant
+// bits beside an outlier. Memory has 256 * scale instead of the scale, because kernels read an element's bits as an F16 number, which is
+// 1 / 256 of the element's value. If a number is a NaN or an infinity, the scale is NaN, and so is each decoded number of the token and
+// head.
 #pragma once
 
 #include <cstddef>

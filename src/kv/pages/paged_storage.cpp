@@ -93,8 +93,9 @@ Status PagedStorage::make_writable(std::uint64_t first, std::uint64_t last) {
         if (id != kNoPage && !pool(group).is_private(id)) shared.push_back({group, i});
       }
     }
-    // A page that only the index shares with this sequence is copied too, so that the index keeps it, as long as there is room for both.
-    // Otherwise the page is taken from the index, once the other pages are acquired.
+    // If other sequences share a page, this sequence gets a copy. If only the index shares a page, this sequence also gets a copy, so that
+    // the index keeps the page. Exception: if there is no room for this copy, the page is removed from the index, and the sequence writes
+    // to it.
     const bool others_alone = std::ranges::all_of(shared, [&](const Place& at) { return pool(at.group).references(id_at(at)) > 1; });
     fresh = pages_for(shared, last);
     copies.reserve(shared.size());

@@ -72,8 +72,9 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   bool reclaim(const detail::PagePool& asking) noexcept;
 
   // Removes a page and its copy from the index. If the page's group has neither a window nor states, removes the page's node and all nodes
-  // below it, because no sequence could use their pages any more. Otherwise the nodes stay. Exception: a node without any page is removed
-  // if it has no child. It is removed with all nodes below it if the index has more nodes without pages than there are pages.
+  // below the node, because no sequence could use the pages of these nodes any more. Otherwise the nodes stay. Exceptions: if the page's
+  // node now has no page and no child, the node is removed. If it has no page but children, and the index has more nodes without pages than
+  // there are pages, the node and all nodes below it are removed.
   void lose(detail::IndexedPage& page) noexcept;
   // Returns whether the index may get another node without any page.
   [[nodiscard]] bool may_have_empty_node() const noexcept { return index.empty() < pages(); }

@@ -74,8 +74,8 @@ void SuspendedPages::submit(const std::shared_ptr<StoredPage>& page) {
                          .extent = page->extent,
                          .done = [pools = &pools_, held = page](int error, std::shared_ptr<PageFile::Extent> extent) mutable {
                            const std::lock_guard lock(pools->mutex);
-                           // `written` is destroyed before the lock is released, and with it an abandoned page's extent. So a thread
-                           // that waits for this lock finds the extent's range of the file free.
+                           // `written` is destroyed before the lock is released. If the page is abandoned, this frees the page's extent too.
+                           // So a thread that waits for this lock then finds the extent's range of the file free.
                            const std::shared_ptr<StoredPage> written = std::move(held);
                            extent.reset();
                            arrived(*pools, *written, error);
