@@ -14,8 +14,8 @@ struct Learnt {
   explicit Learnt(const CostModel& known) : costs(known) {}
 
   CostModel costs;
-  // The ledger of drafts of all requests. It observes only steps in which every row draws a token. `plain` is 3, because the time of a
-  // number of rows is known after 3 steps (CostModel).
+  // The ledger of drafts of all requests. It observes only steps in which every row draws a token. `plain`: the first 3 steps of each
+  // number of rows get no drafts, because CostModel knows the time of this number of rows after 3 steps.
   DraftLedger drafts{{.widths = 256, .plain = 3, .memory = 0.998}};
   double file_rate = 1e9;  // bytes a second that are read from the KV file
 
