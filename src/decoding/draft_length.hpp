@@ -37,8 +37,9 @@ class DraftLengths {
     drafting_.observe(drafts, seconds);
     cycle_ += drafting_.at(drafts);
   }
-  // Adds the time of the first drafts. It does not count as the drafter's usual time, because in its first call the drafter also reads the
-  // prompt. `seconds` does not include reading the prompt.
+  // Adds the drafter's time for the first drafts to the time of the present step. observe_drafting() is for later drafts, and also learns
+  // the drafter's usual time. The first call is not usual, because the drafter then reads the prompt too. `seconds` does not include reading
+  // the prompt.
   void charge(double seconds) noexcept { cycle_ += seconds; }
   void observe_step(std::size_t rows, double seconds) noexcept;
   void observe_accepted(std::size_t drafts, std::size_t accepted) noexcept;

@@ -2,8 +2,8 @@
 // The trunk consists of the drawn drafts. Other likely tokens become leaves beside the trunk's drafts. The chance of a draft is the product
 // of the probabilities that the heads assign to the draft and to the drafts before it.
 //
-//   the cat - sat 0.6 - on 0.54 - the 0.38     "is" 0.3 is likelier than "the" behind "on" once that has fallen below 0.3, so the tree
-//          '- is 0.3                           branches there instead of growing longer
+//   the cat - sat 0.6 - on 0.54 - the 0.38     The numbers are chances. "is" is added when the trunk's next draft is less likely than 0.3.
+//          '- is 0.3                           Until then the trunk grows longer.
 #pragma once
 
 #include <algorithm>
