@@ -1,5 +1,5 @@
-// The exchange of bytes between the ranks that compute one model together. The only operation is gather(), which adds nothing up: one rank
-// computes a whole sum, so N ranks give the same bits as one.
+// The exchange of bytes between the ranks that compute one model together. The only operation is gather(): each rank gets the bytes of all
+// ranks. No operation adds numbers of several ranks: each sum is computed by one rank, so any number of ranks computes the same bits as one.
 #pragma once
 
 #include <cstddef>

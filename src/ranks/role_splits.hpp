@@ -1,5 +1,6 @@
-// The ways in which the weights of each role are divided among ranks. Outputs are divided and inputs are gathered; no sum is divided. A
-// role without a row here does not compile.
+// Says for each role how the ranks divide its weights. A divided matrix is divided by outputs: each rank computes a range of the outputs,
+// from all inputs (which are gathered first if ranks have parts of them). So no sum is divided. If a role is missing in the table below,
+// this file does not compile.
 #pragma once
 
 #include <cstddef>

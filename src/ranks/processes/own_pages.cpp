@@ -59,8 +59,9 @@ void OwnPages::lose(const Error& why) {
 
 Status OwnPages::copy_all(std::span<const PageCopy> copies) {
   for (const PageCopy& one : copies) {
-    // Groups whose pages have equal bytes at rank 0 can have pages of different bytes here. Then only one of these groups has the page, and
-    // copying the pages with this number in the other groups changes nothing that is read.
+    // `one` names a page by its number and by its bytes at rank 0, but not by its group. Several groups can have pages of these bytes at
+    // rank 0, and pages of other bytes here (so they are in different elements of pages_). Then the page is copied in each element that has
+    // its number. Only one group really uses the page; nobody reads the copies in the other groups.
     for (auto& [name, pages] : pages_) {
       if (name.cache != SequencePages::kPaged || name.first_bytes != one.page_bytes) continue;
       const std::uint64_t slab = one.from / pages.slab_pages;

@@ -100,8 +100,8 @@ Status RemoteRanks::send(const StepPages& pages, std::span<const PageCopy> copie
       return {};
     }
   });
-  // Now copies of pages may be missing on other ranks, or some ranks have the message and others do not. So no further
-  // step can be sent.
+  // Other ranks may not have made the copies of pages that the message lists, or only some ranks have the message. So no further step can be
+  // sent.
   if (!sent && (has_sent_ || !copies.empty())) {
     failed_ = make_error(ErrorCode::device_error, "a step could not be sent to the ranks ({}); load the engine again", sent.error().message());
   }

@@ -26,7 +26,7 @@ class RemoteRanks final : public StepExecutor {
   Status reserve(const StepPages& pages) noexcept override;
   Status move(const MoveDescription& move) noexcept override;
   // Reads the bytes that each other rank has of a layer: replies[rank]. Errors: device_error, a rank is gone or refuses; out_of_memory.
-  // Copies of pages that were not sent yet go with the message (`of.copies` is set).
+  // Sets `of.copies`: before they read, the other ranks must make the copies of pages that the pools here have made since the last message.
   Status read(LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept;
   // Writes a layer's bytes to the pages of the other ranks. bytes[rank]: the bytes of the rank's heads.
   Status write(LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept;
@@ -40,9 +40,9 @@ class RemoteRanks final : public StepExecutor {
  private:
   // Returns the error after which nothing can be sent any more; success if there was none.
   [[nodiscard]] Status ready() const noexcept;
-  // Begins a step and sends its message to all other ranks. First sends them the layouts that they do not know yet. write(writer) writes
-  // one message for all ranks; write(writer, rank) writes one for each rank. `copies`: the copies of pages in the message. If the message
-  // with copies cannot be sent, all later calls fail.
+  // Begins a step and sends its message to all other ranks. First sends the layouts that the other ranks do not know yet. write(writer)
+  // writes one message for all ranks; write(writer, rank) writes a message for each rank. `copies`: the copies of pages that the message
+  // tells the ranks to make. If `copies` is not empty and the message cannot be sent, all later calls fail.
   template <class Write>
   Status send(const StepPages& pages, std::span<const PageCopy> copies, Write write) noexcept;
   Status send_to(std::uint32_t rank) noexcept;

@@ -7,10 +7,12 @@
 
 namespace tessera::detail {
 
-// One rank's end. In a gather the ranks wait for each other once or twice (ThreadRanks::meet()). Few bytes: each rank copies its bytes into
-// one of its two slots, which it uses in turn, and one meeting is enough. A slot is written again only after the meeting of the next
-// gather, and by then all ranks have read it. Many bytes: the other ranks read the bytes directly from their owner's memory, and a second
-// meeting tells the owner that it may change them.
+// One rank's Communicator. In a gather all ranks wait for each other once or twice (ThreadRanks::meet()).
+// - Few bytes (kSlotBytes): each rank copies its bytes into one of its two buffers (slots), from which the other ranks read. Gathers use
+//   the two slots in turn. One meeting is enough: a slot is written again only after the meeting of the next gather, and by then all ranks
+//   have read it.
+// - Many bytes: each rank reads the bytes of another rank directly from that rank's memory. A second meeting tells each rank that all other
+//   ranks have read its bytes, so that it may change them.
 class ThreadRanks::End final : public Communicator {
  public:
   End(ThreadRanks& all, std::uint32_t rank) : all_(all), rank_(rank), slots_(2 * kSlotBytes) {}
