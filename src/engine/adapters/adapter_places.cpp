@@ -16,8 +16,8 @@ static_assert(kMaxAdapterRank <= backend::kMaxLowRank, "every adapter that is re
 
 namespace {
 
-// Returns whether the step computes products with this weight, or looks up tokens in it. An adapter cannot change other matrices (tables of
-// positions, draft heads).
+// Returns whether an adapter can change this weight: a matrix of the model whose products a step computes, or in which a step looks up
+// tokens. An adapter cannot change other matrices (tables of positions, draft heads).
 bool has_place(const Binding& binding, const ModelSpec& spec) {
   if (!binding.is_matrix || (row_of(binding.role).owner != Owner::model && binding.layer >= spec.n_layers())) return false;
   switch (binding.role) {

@@ -154,8 +154,8 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   layers.reserve(spec.n_layers_with_heads() + 1);
   const auto add = [&](const LayerSpec& layer) -> Status {
     layers.push_back(needs_of(spec, layer));
-    // A layer without a mixer stores nothing, but must have a place in the layout. It shares the place of the layer before it, whose keys
-    // and values it never reads.
+    // A layer without a mixer (neither attention nor a recurrent block) stores nothing, but must have a place in the layout. So the layer
+    // gets the place of the layer before it. The layer never reads the keys and values there.
     if (layer.mixer != Mixer::none) return {};
     if (layers.size() == 1) {
       return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);

@@ -154,7 +154,7 @@ class RankService {
   Status serve_engine(const detail::Welcome& welcome, detail::ProcessRanks& ranks, const std::function<Status()>& join) {
     tell(LogLevel::info, fmt::format("rank {} of {}: loading", welcome.rank, welcome.ranks));
     const Status served = compute_for(welcome, ranks, join);
-    // Until the rank is ready, the engine waits for an answer.
+    // The engine waits for an answer until this rank's part is loaded. A refusal is an answer too.
     if (!served && ranks.broken() && !is_ready_) return refuse(ranks, served.error());
     return served;
   }

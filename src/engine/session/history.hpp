@@ -1,5 +1,5 @@
-// The history of an edited session: all tokens that were appended, and all edits. It is recorded from the first edit on. Session::verify()
-// repeats both in a fresh session, which must compute the same bits.
+// The history of an edited session: all tokens that were appended, and all edits. The history is recorded from the first edit on.
+// Session::verify() repeats the appends and the edits in a fresh session, which must compute the same bits.
 #pragma once
 
 #include <cstddef>
