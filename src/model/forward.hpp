@@ -25,8 +25,9 @@ namespace tessera::detail {
   return 0;
 }
 
-// Receives the outputs of a step. Functions name a row by its index in the step. For a row that wants values, forward() calls
-// destination(), fills the returned memory and calls done(). For a row that wants a token, the backend draws, and forward() calls drawn().
+// Receives the outputs of a step. The argument `row` of each function is a row's index in the step. For a row that wants values, forward()
+// calls destination(), fills the returned memory and calls done(). For a row that wants a token, the backend draws the token, and forward()
+// calls drawn().
 class OutputSink {
  public:
   virtual ~OutputSink() = default;

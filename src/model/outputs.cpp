@@ -19,8 +19,8 @@ Finish finish_of(RowOutput output) noexcept {
   return output == RowOutput::embedding ? Finish::embeddings : output == RowOutput::scores ? Finish::scores : Finish::logits;
 }
 
-// Returns how many of the rows from index `first` of `selected` on are computed together: at most kOutputRows rows, whose outputs all need
-// the same operations.
+// Returns how many rows of `selected`, beginning with the row at index `first`, are computed together: at most kOutputRows rows, whose
+// outputs all need the same operations.
 std::size_t group_size(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
                        std::span<const std::uint32_t> selected, std::size_t first) {
   const auto left = selected.subspan(first, std::min<std::size_t>(selected.size() - first, kOutputRows));

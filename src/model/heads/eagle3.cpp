@@ -1,6 +1,7 @@
-// The EAGLE-3 head (Li et al. 2025). Its hidden state g is computed from the inputs of three layers of the model, g = W [low, mid, high].
-// For further guesses, g is the head's own output. Queries, keys and values read [norm(e), norm(g)], where e is the token's embedding. The
-// head's layer adds its outputs to g. After the layer come a norm and an output matrix, which may lack the less frequent tokens.
+// The EAGLE-3 head (Li et al. 2025). For the first guess, its hidden state is g = W [low, mid, high]: low, mid and high are the inputs of
+// three layers of the model (DraftHeadSpec::features), and W is a matrix of the head. For further guesses, g is the head's own output.
+// Queries, keys and values read [norm(e), norm(g)], where e is the token's embedding. The head's layer adds its outputs to g. After the
+// layer come a norm and an output matrix, which may lack the less frequent tokens.
 #include <algorithm>
 #include <array>
 #include <limits>

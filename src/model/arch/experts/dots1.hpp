@@ -1,5 +1,5 @@
-// dots.llm1 (rednote-hilab 2025): the attention of Qwen3 and the experts of DeepSeek-V3: the first layers have a dense FFN, the others experts
-// and a shared expert. The experts' scores are sigmoids, and a bias is added to them for the choice.
+// dots.llm1 (rednote-hilab 2025): the attention of Qwen3 and the experts of DeepSeek-V3. The first layers have a dense FFN, the other layers
+// experts and a shared expert. The experts' scores are sigmoids. For the choice of experts, a bias is added to the scores.
 #pragma once
 
 #include "model/architecture.hpp"
