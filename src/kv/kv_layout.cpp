@@ -55,8 +55,8 @@ Status check_type(DType dtype) {
 }
 
 // Checks that the KV type suits the layer. Error: unsupported if the values are a part of the keys (latent attention) and the type has a
-// scale. Reason: the whole key would share one scale, but the numbers of the values and the other numbers of the key differ in size, so
-// both would lose too much precision.
+// scale. Reason: the whole key would share one scale, but the numbers of the values and the other numbers of the key differ in magnitude,
+// so too much precision would be lost.
 Status check_fits(const KvLayerShape& shape, DType dtype) {
   bool has_scale = false;
   kv::visit(dtype, kv::KeyOrValue::key, [&]<class C>(std::type_identity<C>) { has_scale = C::has_scale; });

@@ -18,9 +18,8 @@ class PageAddresses {
  public:
   // Begins a step. May throw bad_alloc.
   void begin(const StepPages& of);
-  // Adds the next sequence. address(group, id) returns the address of a page; nullptr: the page is unknown. Not called for
-  // kNoPage.
-  // Returns whether all pages were found.
+  // Adds the next sequence. Returns whether all its pages were found. address(group, id) must return the address of a page, or nullptr if
+  // the page is unknown. add() does not call address() for kNoPage.
   template <class Address>
   [[nodiscard]] bool add(const StepPages& of, const KvLayout& layout, Address address) noexcept {
     const SequencePages& sequence = of.sequences[views_.size()];

@@ -39,8 +39,9 @@ struct SequencePages {
 
 struct StepPages {
   std::vector<SequencePages> sequences;
-  // For each sequence: the numbers of its pages [group][page], then the numbers of the slots for pages and for drafts. kNoPage:
-  // there is no page. Pages are numbered within their pool, which has all pages of equal bytes; in a contiguous cache within their group.
+  // For each sequence: the numbers of its pages [group][page], then the numbers of the slots for states of recurrent layers: those of
+  // KvStateTargets::pages, then those of KvStateTargets::drafts. kNoPage: there is no page. Pages are numbered within their pool, which
+  // has all pages of equal bytes; in a contiguous cache within their group.
   std::vector<PageId> ids;
 
   [[nodiscard]] std::span<const PageId> ids_of(const SequencePages& sequence) const noexcept {
