@@ -21,7 +21,7 @@ StepLoad with_rows(const StepLoad& load, std::uint64_t position, std::uint32_t r
 
 // Returns the bytes of KV pages that the request will still need: for the rest of its prompt, and for a fraction (StepLimits::headroom) of
 // the tokens that it is expected to draw, at least one page. Exception: a request that will drop tokens may be unable to give up its pages
-// after the drop. So its bytes include all tokens until the drop, and the drop itself.
+// after the drop. So the result includes the pages of all tokens until the drop, and the pages that the drop itself needs.
 std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages, double headroom) noexcept {
   const auto bytes_of = [&](std::uint64_t tokens) { return sequence_bytes(request, pages, tokens); };
   const std::uint64_t more = request.expected > request.drawn ? request.expected - request.drawn : 0;

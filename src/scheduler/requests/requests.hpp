@@ -1,9 +1,9 @@
 // All requests that the scheduler's steps know. Each request is in one of four lists. Used only by the driving thread, under the
-// scheduler's step_mutex_.
+// scheduler's step_mutex_. A request is in `admitted` only within a step, on its way from waiting to running.
 //
 //   list       standing of its requests (Active::standing)                              order
 //   waiting    fresh, starved, suspended or given_up                                    none
-//   admitted   on the way from waiting to running, within a step; either's standing     of admission
+//   admitted   a standing of `waiting`, later `running`                                 of admission
 //   running    running                                                                  of submission
 //   held back  held_back; without pages: the standing that it had while waiting         of submission
 //

@@ -34,7 +34,7 @@ Status Admission::admit(Active& active, double time) noexcept {
   });
 }
 
-// If the pages of the request's tokens were given up, takes those that are still in the prefix index, so that these tokens need not be
+// If the request gave up its pages, takes back the pages that are still in the prefix index, so that the tokens of these pages need not be
 // computed again.
 void Admission::take_known(Active& active) {
   const std::uint64_t known = active.decoding->reuse_prefix(), lost = std::exchange(active.lost_tokens, 0);
