@@ -279,8 +279,8 @@ BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
         if (at != nullptr && at != page_of(base, page)) own.push_back(at);
       }
       ++taken;
-      // A beam copies a shared last page before writing to it. Exception: the last of the beams that share the page writes to the page
-      // itself, unless the base has the page too.
+      // A beam that shares its last page copies the page before writing to it. Exception: if only beams share the page (not `base`), the
+      // last of these beams writes to the page itself.
       const std::byte* const at = length % page_tokens != 0 ? page_of(beam.session, length / page_tokens) : nullptr;
       if (at != nullptr && at != page_of(base, length / page_tokens)) last.push_back(at);
     }

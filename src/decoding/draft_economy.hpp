@@ -3,9 +3,9 @@
 // - Drafts are made if they are expected to increase the tokens a second of the step by a margin (pays()).
 // - Because expectations are not exact, a ledger adds up what drafts have really cost and gained. While drafts have lost
 //   more than a small part of the time, no drafts are made (DraftLedger).
-// The two users search for the best number of drafts in different ways. One generation compares all numbers of drafts, because a step's
-// time grows by jumps. A scheduler adds drafts to many requests one by one, each with the chance of its own request, as long as the next
-// draft pays.
+// DraftLengths and StepPlanner search for the best number of drafts in different ways. DraftLengths compares all numbers of drafts, because
+// a step's time grows by jumps. StepPlanner adds drafts to many requests one by one, as long as the next draft pays. The chance of a draft
+// (to be accepted) is the chance of its request.
 #pragma once
 
 #include <cstddef>

@@ -70,8 +70,8 @@ class DraftTree {
   // Returns the index of the draft with this token that follows `draft` (kNone: the sequence's last token); kNone if there is no such
   // draft.
   [[nodiscard]] std::size_t child(std::size_t draft, Token token) const noexcept;
-  // Returns how many chains branch off after the draft, directly or from other branches. They directly follow the draft's own chain. If
-  // `draft` is kNone, returns the number of all chains except the trunk.
+  // Returns how many chains branch off after the draft, directly or from other branches. In the list of chains, these chains directly
+  // follow the draft's own chain. If `draft` is kNone, returns the number of all chains except the trunk.
   [[nodiscard]] std::size_t branches_behind(std::size_t draft) const noexcept;
   // Returns the number of drafts on the longest path.
   [[nodiscard]] std::size_t depth() const noexcept;
