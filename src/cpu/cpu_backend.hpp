@@ -165,8 +165,8 @@ class CpuBackend final : public backend::Backend {
   // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
-  // Computes the products of all parts. The parts have the same input, but may need the input in different kinds. prepare(kind) returns the
-  // input in a kind.
+  // Computes the products of all parts. The parts have the same input, but may need it in several forms, because their weights do.
+  // prepare(kind) returns the input in one form (InputKind).
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
   // Computes the product of an activated input. If `residual` is an activation (not Act::count), adds the product to it.

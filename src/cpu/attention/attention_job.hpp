@@ -50,8 +50,8 @@ struct AttendJob {
   std::uint64_t first_chunk = 0, last_chunk = 0;  // the job's chunks: [first, last)
   float* out = nullptr;  // [rows][out_stride], of which the first [query_group][value_dim] are written
   std::size_t out_stride = 0;
-  // If not null, a row's chunks are computed by several jobs, one after another. Between these jobs `out` has the weighted sum of the
-  // chunks so far, and `states` the largest score and the sum of the weights. If the sum is 0, no chunk has been computed yet.
+  // If not null, a row's chunks are computed by several jobs, one after another. Between two jobs, `out` has the weighted sum over the
+  // chunks that are computed, and `states` the largest score and the sum of the weights. If the sum is 0, no chunk has been computed yet.
   float* states = nullptr;  // [rows][state_stride], of which the first [query_group][maximum, sum] are used
   std::size_t state_stride = 0;
   bool is_last = true;  // the last job of the rows: divides by the sum

@@ -32,8 +32,9 @@ namespace tessera::cpu {
   return own + shape.ahead < row.end ? own + shape.ahead : row.end;
 }
 
-// The workspace has a buffer for partial results, with room for split_pieces() chunks of split_queries() queries each, or for fewer chunks
-// of more queries. `slots`: number of threads. split_floats() returns the buffer's size: 0 with one thread, which never splits chunks.
+// The workspace has a buffer for partial results. It has room for split_pieces() chunks of split_queries() queries each; if blocks have
+// more queries, it has room for fewer chunks. split_floats() returns the size of the buffer: 0 with one thread, which never splits chunks.
+// `slots`: number of threads.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }
 [[nodiscard]] constexpr std::size_t split_queries(std::size_t query_group) noexcept {
   return query_group > 16 ? query_group : 16;

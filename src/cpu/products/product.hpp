@@ -26,8 +26,8 @@ struct Cut {
   std::size_t panels, groups;    // panels of a group, number of groups
 
   Cut() = default;
-  // `most_panels`: panels of the largest of the products that are computed at the same time. All these products are cut into pieces of the
-  // same size. If smaller products had smaller pieces, some threads would have less to read than others.
+  // `most_panels`: panels of the largest product among those that are computed at the same time. It sets the size of the pieces of all
+  // these products: if smaller products had smaller pieces, some threads would have less to read than others.
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels,
       std::size_t slots) noexcept {
     rows = RowCut(kernel, n_rows).task;
