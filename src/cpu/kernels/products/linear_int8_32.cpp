@@ -13,8 +13,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace linear_int8_32 {
 namespace {
 
-// Sizes of tiles, limited by the number of registers: rows of a tile that multiplies one panel as it streams; panels of a tile that
-// multiplies unpacked weights.
+// Sizes of tiles, limited by the number of registers. kFewRows: rows of a tile that multiplies one panel as it streams from memory.
+// kTilePanels: panels of a tile that multiplies unpacked weights.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 && !kCentredBytes ? 3 : 2;
 constexpr std::size_t kTilePanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyPanels = 4;  // panels of a task that unpacks

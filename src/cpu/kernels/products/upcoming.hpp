@@ -59,8 +59,8 @@ TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead
   }
 }
 
-// The prefetching for few rows, whose weights are multiplied as fast as they come from memory: as LinearJob::ahead says, in the same
-// panels.
+// The prefetching for few rows, whose weights are multiplied as fast as they come from memory: prefetches in the panels that are being
+// multiplied, LinearJob::ahead further on.
 template <std::size_t kPanels>
 struct NotFarAhead {
   static constexpr std::size_t kLeastStep = kSparse;  // bytes that a step should have at least
@@ -74,8 +74,8 @@ struct NotFarAhead {
   }
 };
 
-// The prefetching for products that take longer than reading their weights, with short steps: prefetches the next kPanels panels, side by
-// side. (Upcoming would have a branch in each step, which is often mispredicted.)
+// The prefetching for products that take longer than reading their weights, and whose steps are short. While kPanels panels are multiplied,
+// prefetches the next kPanels panels, side by side. (Upcoming would have a branch in each step, which is often mispredicted.)
 template <std::size_t kPanels>
 class NextPanels {
  public:
