@@ -23,7 +23,7 @@ struct LowRankShape {
   std::uint64_t a_count = 1, b_count = 1;  // matrices in A and in B: `count`, or 1 if all matrices of the weight share it
   float scale = 1.0f;  // factor of B A, in addition to the scale with which a step uses the change
   bool has_lengths = false;
-  // true: the change of a table. `inputs` is its number of rows; row i becomes row + scale * B (column i of A).
+  // true: the change of a table. `inputs` is the number of the table's rows; row i becomes row i + scale * B (column i of A).
   bool is_table = false;
 };
 
