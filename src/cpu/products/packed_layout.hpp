@@ -58,7 +58,8 @@ struct FormLayout {
   std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks: of the first quarter
   std::size_t quarter_bytes = 0;                    // bytes from one quarter's start to the next
 
-  // Returns the offset in a tile of the v-th 64 bytes of low bits: of quarter p of a superblock, or of a block of 32 (p = 0).
+  // The low bits of a quarter, or of a block of 32, are pieces of 64 bytes. Returns the offset in a tile of piece v: in quarter p of a
+  // superblock; in a block of 32, p is 0.
   [[nodiscard, gnu::always_inline]] constexpr std::size_t low(std::size_t p, std::size_t v) const noexcept {
     return low_at + p * quarter_bytes + v * 64 + (bits == 6 ? v / 2 * 64 : 0);
   }

@@ -48,8 +48,8 @@ struct Product {
   std::size_t x_stride = 0, group = 1, rows = 0;
   float factor = 1.0f;          // multiplies the outputs
   float* out = nullptr;         // [rows, outputs]
-  const float* bias = nullptr;  // [outputs]: the task that computes outputs adds it to them; or null
-  float* residual = nullptr;    // [rows, outputs]: the task then adds the outputs to these values; or null
+  const float* bias = nullptr;  // [outputs], which each task adds to the outputs that it computes; or null
+  float* residual = nullptr;    // [rows, outputs], to which each task then adds its outputs; or null
   Cut cut;
   std::size_t first = 0;  // index of the product's first item among all items
   Ahead ahead;

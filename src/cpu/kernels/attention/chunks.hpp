@@ -186,7 +186,7 @@ class Attention {
     }
   }
 
-  // Makes tiles of the values of key group `group`. Values that must be expanded are written to scratch, as its key group `place`.
+  // Makes tiles of the values of key group `group`. Values that must be expanded are written to the scratch's place for key group `place`.
   [[gnu::always_inline]] void load_group(std::uint64_t chunk, Span any, std::size_t group, std::size_t place) noexcept {
     const std::size_t from = group * kKeyGroup;
     values_.load_values(chunk * kChunk + from, any.first > from ? any.first - from : 0,

@@ -43,7 +43,7 @@ class Upcoming {
 
  private:
   const std::byte *at_, *end_;
-  std::size_t bytes_, gap_, panels_;  // bytes of a panel to prefetch; bytes from their end to the next panel's; panels left
+  std::size_t bytes_, gap_, panels_;  // bytes of a panel to prefetch; bytes from these to the next panel's; panels left
   std::ptrdiff_t pace_, due_ = 0;     // bytes of a step; bytes that are due by now
 };
 
