@@ -22,8 +22,8 @@ struct UnitBits {
   std::uint32_t scales, supers;  // the unit's data in the planes of scales and supers; with 8 bits, those of its block; opened: scale, addend
 };
 
-// The scale of some values: value = scale * (q - offset) + addend. A fused step computes it as scale * (base + q) + shift, then adds the
-// addend.
+// The scale of some values: value = scale * (q - offset) + addend. A fused step computes scale * (base + q) + shift, where base is 2^7 or
+// 2^15, and shift takes base and offset away again. Then the addend is added.
 struct UnitScale {
   float scale, shift, addend;
 };
