@@ -195,8 +195,8 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] std::span<const KvView> branches_of(const backend::RowTable& row) const noexcept {
     return std::span<const KvView>(sequences_).subspan(row.also, row.n_also);
   }
-  // The steps of experts(), after ExpertSlots::deal(), in order: prepare_slots() prepares the inputs; multiply_slots() computes the products
-  // with all experts' matrices in `parts`; join_slots() lets ExpertProducts change the products.
+  // The parts of experts(), which follow ExpertSlots::deal() in this order: prepare_slots() prepares the inputs of all slots.
+  // multiply_slots() computes the products with all experts' matrices in `parts`. join_slots() lets ExpertProducts change the products.
   template <class Fill>
   void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
   struct SlotsPart {

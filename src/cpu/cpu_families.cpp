@@ -1,6 +1,6 @@
-// Chooses the family (the order of arithmetic) of each product (docs/reference/numerics.md). Quantised weights have the same family on every machine.
-// 16-bit weights, and keys and values of less than 32 bits, get the family that is fastest on this machine. Exception: if all machines must
-// give the same bits, they get the family of machines with tiles.
+// Chooses the family (the order of arithmetic) of each product (docs/reference/numerics.md). Quantised weights have the same family on
+// every machine. 16-bit weights, and keys and values of less than 32 bits, get the family that is fastest on this machine. Exception: if
+// all machines must give the same bits, they get the family that machines with AMX's tile registers use.
 #include "cpu/cpu_backend.hpp"
 #include "cpu/products/rounded_rows.hpp"
 

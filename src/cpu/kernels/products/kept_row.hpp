@@ -1,5 +1,5 @@
 // Multiplies one row by a tile whose bytes lie in the order of lanes (lane_tiles.hpp). The bytes are opened in registers; no opened tile is
-// written to memory. The integers and the float steps are the same as with an opened tile, so the bits are the same too.
+// written to memory. The integers and the operations on floats are the same as with an opened tile, so the bits are the same too.
 #pragma once
 
 #include "cpu/kernels/products/open_lanes.hpp"

@@ -1,5 +1,6 @@
 // Family int8 on superblocks of 256. The scales and minima of sub-blocks are integers, and so are all sums within a superblock. A
-// superblock's sum is added to the output in one float step, or in two if there are minima (docs/reference/numerics.md).
+// superblock's sum is added to the output by one fused multiply-add of floats; if there are minima, a second one adds their sum
+// (docs/reference/numerics.md).
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/tiles.hpp"

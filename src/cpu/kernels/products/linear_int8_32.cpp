@@ -1,5 +1,5 @@
-// Family int8 on blocks of 32. The dot product over a block is an exact integer. A block is added to the output in one float step, or in
-// two if there are minima (docs/reference/numerics.md).
+// Family int8 on blocks of 32. The dot product over a block is an exact integer. It is added to the output by one fused multiply-add of
+// floats; if there are minima, a second one adds the minimum times the sum of the activations (docs/reference/numerics.md).
 #include <type_traits>
 
 #include "cpu/kernels/blocks.hpp"
