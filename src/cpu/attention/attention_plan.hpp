@@ -46,8 +46,8 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  // nullptr: RowBlock::row is the index of a row of the step. Otherwise (in phases of shared chunks) a list of rows of the step, and
-  // RowBlock::row is an index into this list.
+  // In phases of shared chunks: a list of rows of the step, and RowBlock::row is an index into this list. In other phases: nullptr, and
+  // RowBlock::row is the index of a row of the step.
   const std::uint32_t* row_numbers = nullptr;
   bool is_last = true;                         // no chunks of these rows come in a later phase
   std::uint64_t globals = 0;                   // AttendJob::globals

@@ -74,8 +74,8 @@ struct At {
   }
 };
 
-// Multiplies quarter i (64 values of k) of a superblock. Tile registers: 0 and 1 the low and the high dots of the first row tile, 2 and 3
-// the dots of the second row tile, 4 activations, 5 and 6 weights, 7 minima.
+// Multiplies quarter i (64 values of k) of a superblock. Tile registers: 0 and 1 the dot products of the first row tile with the low and
+// the high bytes, 2 and 3 those of the second row tile, 4 activations, 5 and 6 weights, 7 minima.
 template <std::size_t kTiles>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                             std::size_t i, Prefetch& next) noexcept {

@@ -122,9 +122,9 @@ struct FurtherOn {
 };
 
 // Cuts the rows of a job into tiles to multiply panels from `panel` on, and calls fn(Count<rows of the tile>, first row, ask) for each
-// tile. `ask` is one of the three kinds of prefetching above. NotFarAhead is for few rows; from kAskingRows rows on, or with more rows than
-// a tile has, a product takes longer than reading the weights. `steps`: the steps in which a tile of rows multiplies the panels.
-// kMayBeLarge: panels of usual models may be too large for NextPanels (in 8 bits from 32,000 inputs on).
+// tile. `ask` is one of the three kinds of prefetching above. For few rows: NotFarAhead. From kAskingRows rows on, or with more rows than a
+// tile has, a product takes longer than reading the weights; then: NextPanels. Exception: if kMayBeLarge and the panels are too large for
+// NextPanels (in 8 bits from 32,000 inputs on): FurtherOn. `steps`: the steps in which a tile of rows multiplies the panels.
 template <std::size_t kMost, std::size_t kAskingRows, std::size_t kPanels, bool kMayBeLarge = false, class Fn>
 TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, std::size_t steps, Fn fn) {
   static_assert(kAskingRows > 1);
