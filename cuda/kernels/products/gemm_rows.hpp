@@ -1,5 +1,5 @@
-// Arguments of the kernels before and after cuBLASLt's products: they convert activations to 16-bit numbers, and scale, add the bias and
-// store the result. A row's result depends on that row alone.
+// Arguments of the kernels before and after cuBLASLt's products. The kernels before a product convert activations to 16-bit numbers. The
+// kernel after a product scales the result, adds the bias, and stores it. A row's result depends on that row alone.
 #pragma once
 
 #include <cstdint>
