@@ -78,8 +78,8 @@ void DeviceMemory::release(void* base, std::size_t) noexcept {
 bool DeviceMemory::read(std::span<const Transfer> parts) noexcept {
   const Device::Scope scope(*device_);
   const std::lock_guard lock(mutex_);
-  // piece() starts a copy from the device to the page-locked buffer, which has the pieces in the order of the parts. done() waits for these
-  // copies, and then copies from the buffer to the parts' destinations.
+  // piece() starts a copy from the device to the page-locked buffer, in which the pieces lie in the order of the parts. done() waits for
+  // the copies that were started, and then copies the bytes from the buffer to the parts' destinations.
   std::size_t part = 0, within = 0;  // destination of the next byte in the buffer: byte `within` of this part
   std::size_t waiting = 0;           // bytes in the buffer that are not at their destinations yet
   const auto piece = [&](std::size_t offset, void*, const void* from, std::size_t n) {

@@ -1,6 +1,7 @@
 // The rows of a step on the device: the tables that begin() uploads, and the present rows, on which operations work. The present rows are
-// at first all rows, after keep() the wanted rows, and after select() the rows of a selection. select() leaves the lists of values by row
-// as keep() left them: operations after select() read none of them, unless the selection has all rows.
+// at first all rows; after keep(), the wanted rows; after select(), the rows of a selection. keep() switches to the wanted rows' lists of
+// values (RowValues). select() does not switch to other lists: operations after select() read no such list, unless the selection has all
+// rows.
 #pragma once
 
 #include <cstddef>

@@ -87,8 +87,8 @@ std::uint32_t choose_splits(std::span<const std::uint32_t> segments, std::uint32
   if (segments.empty()) return 1;
   const std::uint32_t most = std::min(segments.front(), limits.max_splits);
   const std::uint64_t places = std::max<std::uint32_t>(limits.concurrent_blocks, 1);
-  // Calls visit(splits, busy) for splits = 1, 2, .. most, until visit() returns true. `busy` is the share of the device that works: thread
-  // blocks divided by (waves * blocks that run at once).
+  // Calls visit(splits, busy) for splits = 1, 2, .. most, until visit() returns true. `busy` is the share of the device that works: the
+  // number of thread blocks, divided by the number that could run in the same number of waves.
   const auto walk = [&](auto&& visit) {
     std::uint64_t blocks = 0;
     std::size_t longer = segments.size();  // number of tiles that have at least `splits` segments

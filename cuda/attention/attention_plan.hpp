@@ -1,5 +1,5 @@
-// Plans one attention of a step: which tiles of queries (cuda/kernels/attention/attention.hpp) there are, and over how many blocks each tile's keys
-// are split. The plan changes only the speed, never a bit. Pure functions, which need no device.
+// Plans one attention of a step: which tiles of queries (cuda/kernels/attention/attention.hpp) there are, and over how many thread blocks
+// each tile's keys are split. The plan changes only the speed, never a bit. Pure functions, which need no device.
 #pragma once
 
 #include <cstdint>

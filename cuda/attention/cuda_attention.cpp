@@ -172,8 +172,8 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
   TESSERA_TRY(const auto skipped, arena_.add<std::uint64_t>(layout.layers.size()));
-  // One launch moves all layers of a KV type. OfType has the launch's numbers. heads, shared: the most KV heads of a layer, bytes of shared
-  // memory. [first, end): indices of the type's layers in the lists above (layers, turns, first_page, skipped).
+  // One launch moves all layers of a KV type. OfType has the numbers of the launch. heads: the most KV heads of a layer. shared: bytes of
+  // shared memory. [first, end): indices of the type's layers in the lists above (layers, turns, first_page, skipped).
   struct OfType {
     std::uint32_t heads = 0, shared = 0, first = 0, end = 0;
   };
@@ -210,8 +210,8 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
                                    .to = move.to,
                                    .count = move.count});
   }
-  // Device::wait() waits again if its first wait fails. The second result counts: an error that is gone by then came from an earlier
-  // call, not from this kernel.
+  // Device::wait() waits again if its first wait fails, and returns the result of the second wait. That is the right one here: an error
+  // that the second wait does not find any more came from an earlier call, not from this kernel.
   const Status done = device_->check(device_->wait(device_->stream()), "move tokens");
   return status ? done : status;
 }

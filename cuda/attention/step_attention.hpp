@@ -27,8 +27,8 @@ class StepAttention {
     partials_ = reinterpret_cast<float*>(take(partial_floats_ * sizeof(float)));
   }
 
-  // Plans each attention of the step twice: for all rows, and for the wanted rows, because a layer that drops the other rows may compute
-  // attention after that. Exception: if all rows are wanted, one plan serves both.
+  // Plans each attention of the step twice, for all rows and for the wanted rows: a layer may drop all other rows and compute attention
+  // after that. Exception: if all rows are wanted, one plan serves both.
   Status begin(const Device& device, StepArena& arena, const StepRows& rows, std::span<const backend::AttentionShape> shapes);
 
   // Computes attention of the rows of one KV set. Error: internal, begin() planned no attention of this shape.

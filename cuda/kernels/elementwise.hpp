@@ -11,9 +11,10 @@ inline constexpr unsigned kRowThreads = 256;
 inline constexpr std::uint32_t kNoRow =
     0xffffffffu;  // as an index: the kernel does not write this row of `out`
 
-// out = norm(in) * weight (+ bias); `out` may be `in`. Order of sums: each thread adds up every 256th element, ascending, by fused steps;
-// then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending. rms_norm can norm equal groups of columns separately:
-// then `columns` is the size of a group, grid.y the number of groups, and `weight` has a number for each column of the row.
+// out = norm(in) * weight (+ bias); `out` may be `in`. Order of sums: each thread adds up every 256th element, ascending (squares by fused
+// multiply-adds); then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending. rms_norm can norm equal groups of
+// columns separately: then `columns` is the size of a group, grid.y the number of groups, and `weight` has a number for each column of the
+// row.
 struct NormArgs {
   const float* in;
   const float* weight;  // [columns]

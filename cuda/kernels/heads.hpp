@@ -64,7 +64,9 @@ struct RopeAppendArgs {
 };
 
 // latent_append_<codec>, for codecs without a scale: backend::Backend::latent_append(). A row has `heads` queries and one key. One warp for
-// each of these rows * (heads + 1) vectors. If `is_ready` is not 0, `heads` is 0: only keys are written.
+// each of these rows * (heads + 1) vectors. The first launch for a layer norms and rotates the keys and queries of all rows, and appends
+// the keys of the first KV set's rows. Further launches append keys of the other KV sets' rows, or append keys to branches' pages: for them
+// `is_ready` is 1 (keys and queries are computed already) and `heads` is 0.
 struct LatentAppendArgs {
   KvLayer layer;
   KvTables tables;

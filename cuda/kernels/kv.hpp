@@ -59,8 +59,8 @@ struct KvTables {
                                : page + layer.v_offset + head * layer.v_stride;
 }
 
-// Returns the index, in its block, of element d of the key or value in a slot (a token's place in its page). If the codec encodes runs,
-// elements are not dimensions: kv::held_elements() returns their number.
+// Returns the index, in its block, of element d of the key or value in a slot (a token's place in its page). Usually element d is dimension
+// d. If the codec encodes several dimensions together (a run), it is not: kv::held_elements() returns the number of elements.
 template <class Codec, kv::KeyOrValue part>
 [[nodiscard]] constexpr std::uint32_t kv_element(const KvLayer& layer, std::uint32_t slot, std::uint32_t d) noexcept {
   constexpr auto kPair = static_cast<std::uint32_t>(Codec::pair);

@@ -84,8 +84,9 @@ class KvChunk {
   std::uint32_t slot_, from_, to_;
 };
 
-// One thread's share of a chunk's keys: four neighbouring tokens, and every kRows-th row of pairs of these tokens. A row of pairs is one
-// pair of dimensions for all tokens, side by side in memory, so one load reads the pairs of all four tokens.
+// One thread's share of a chunk's keys: four neighbouring tokens. In memory, the pair of dimensions 2 i and 2 i + 1 is stored for all
+// tokens side by side: a row of pairs. (If elements have no pairs, a row has one dimension.) The thread loads its four tokens from some of
+// these rows, kRows rows apart, with one load for each row.
 template <class Codec, unsigned kClass>
 class KeyChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -137,8 +138,8 @@ class KeyChunk {
   Floats<4> scales_ = {};
 };
 
-// One thread's share of a chunk's values: four neighbouring dimensions of every kRows-th pair of tokens. The dimensions of a pair of tokens
-// are side by side in memory, so one load reads four dimensions of both tokens.
+// One thread's share of a chunk's values: four neighbouring dimensions of some pairs of tokens, which are kRows pairs apart. The dimensions
+// of a pair of tokens are side by side in memory, so one load reads four dimensions of both tokens.
 template <class Codec, unsigned kClass>
 class ValueChunk {
   static constexpr unsigned kPair = Codec::pair;

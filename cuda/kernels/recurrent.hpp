@@ -34,8 +34,8 @@ struct ConvolveArgs {
 };
 inline constexpr unsigned kStateThreads = 128;
 
-// prepare_delta: norms q and k of each group, and computes decays and betas from their inputs, in place. grid.x: rows.
-// prepare_scan: computes steps and decays.
+// prepare_delta: norms q and k of each group in place. Computes decays from `steps`, and betas from `rates`, in place too. grid.x: rows.
+// prepare_scan: computes steps and decays, as the members below say. grid.x: rows.
 struct PrepareStateArgs {
   float* qkv;              // [rows][qkv_stride]; unused by prepare_scan
   float* steps;            // [rows][steps_stride]: decays afterwards; prepare_scan: the steps

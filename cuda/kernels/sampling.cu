@@ -85,8 +85,8 @@ TESSERA_DEVICE Found find_first(std::uint64_t* warps, std::uint32_t n, Sum&& sum
   }
 }
 
-// Returns the largest key k for which the candidates with keys of k or higher weigh more than the target together. Returns 0 if all
-// candidates together do not. A candidate's weight is weight(logit).
+// Returns the largest key k for which the candidates with keys of k or higher together weigh more than the target. Returns 0 if even all
+// candidates together do not weigh more. A candidate's weight is weight(logit).
 template <class Weight, class Target>
 TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weight&& weight, Target&& target_of) {
   std::uint64_t key = 0;      // the result's leading digits, as far as they are known
@@ -121,8 +121,8 @@ TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weig
     key |= std::uint64_t{kDigits - 1 - found.index} << digit.shift;
     decided |= bits;
     rest = found.rest;
-    // All tokens of one logit weigh the same. If only the last of them passes the target, all are kept, and the digits of the token need
-    // not be found.
+    // All tokens of one logit weigh the same. If the sum passes the target only at the last of these tokens, all of them are kept, and the
+    // digits of the token need not be found.
     if (i + 1 == kLogitDigits && rest >= found.weight - weight(key_logit(key))) return key;
   }
   return key;

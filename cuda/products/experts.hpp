@@ -1,5 +1,5 @@
-// Mixtures of experts on the device. The rows' experts are chosen, and the rows sorted by expert, by kernels (kernels/experts.hpp), so that
-// a step does not wait for the host. An expert's weights are read once for each tile of the rows that take the expert.
+// Mixtures of experts on the device. Kernels choose the rows' experts and sort the rows by expert (kernels/experts.hpp), so that a step
+// does not wait for the host. An expert's weights are read once for each tile of the rows that take the expert.
 #pragma once
 
 #include <cstdint>

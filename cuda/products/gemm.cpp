@@ -6,8 +6,8 @@ namespace tessera::cuda {
 
 namespace {
 
-// The most plans that are kept. Calls for one matrix differ only in their number of rows. This number takes few values: usually that of a
-// full step, and that of the last step of each prompt.
+// The most plans that are kept. Calls for one matrix differ only in their number of rows, which takes few values: usually the rows of a
+// full step, and the rows of the last step of each prompt.
 constexpr std::size_t kMostPlans = 512;
 
 cudaDataType_t type_of(GemmType type) noexcept {

@@ -17,7 +17,8 @@ struct LinearPlan {
 inline constexpr unsigned kMostRowsAtOnce = 8;
 
 // Returns a plan with as few passes over the weights as possible, and then as few rows a pass as possible. A block has eight warps, which
-// share their rows in shared memory. Exception: if that makes fewer blocks than the device has multiprocessors, blocks have fewer warps.
+// share their rows in shared memory. Exception: if there are fewer blocks than the device has multiprocessors, blocks have four warps or
+// two.
 [[nodiscard]] constexpr LinearPlan plan_linear_few(std::uint32_t n_rows, std::uint32_t outputs,
                                                    unsigned multiprocessors) noexcept {
   const std::uint32_t passes = (n_rows + kMostRowsAtOnce - 1) / kMostRowsAtOnce;

@@ -19,8 +19,9 @@
 //           open        for each 16 values the scale (f32), or with a minimum the scale and the minimum's addend
 //   supers  block256    d and dmin (f16) of 256 values; 6 bits: d alone
 //
-// A matrix takes as many bytes as in the file; Q4_K takes 2.8 % more, Q5_K 2.3 % more. Formats whose blocks are opened take 10 bits a
-// weight (Q2_K: 12), independently of their size in the file. Plain numbers may end within a unit; the rest of the unit is zeros.
+// Most matrices take as many bytes as in the file. Exceptions: Q4_K takes 2.8 % more, Q5_K 2.3 % more, and formats whose blocks are opened
+// take 10 bits a weight (Q2_K: 12), whatever their size in the file. A row of plain numbers (f32, f16, bf16) may end within a unit; the
+// rest of the unit is zeros.
 #pragma once
 
 #include <cstddef>

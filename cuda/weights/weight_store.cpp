@@ -60,8 +60,8 @@ std::uint64_t WeightStore::vector_bytes(std::uint64_t n) noexcept { return plane
 
 std::uint64_t WeightStore::staging_bytes(const backend::MatrixShape& shape) noexcept {
   const std::uint64_t rows = chunk_rows(shape);
-  // One buffer of rows and two buffers of packed weights are used for all matrices, so each must fit the largest matrix. Three times the
-  // larger of the two sizes is enough.
+  // All matrices are loaded through the same three buffers: one for rows of the file, two for packed weights. So each buffer must be large
+  // enough for every matrix. Three times the larger of the two sizes is enough.
   return 3 * std::max(plane_aligned(rows * file_row_bytes(shape)),
                       plane_aligned(cuda::staging_bytes(device_form_of(shape.dtype), shape.inputs, rows)));
 }

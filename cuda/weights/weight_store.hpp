@@ -59,7 +59,8 @@ class WeightStore {
   std::uint64_t used_ = 0;
   std::unique_ptr<Staging> staging_;  // exists while the model is loaded
   // Each matrix has an allocation of its own, because the handle that add_matrix() returns is the matrix's address, which must not change.
-  // The list is a vector, which takes no memory while it is empty. So making a backend that only plans (before open()) cannot fail.
+  // The list of matrices is a vector, because an empty vector takes no memory. So making a backend that only plans (before open()) cannot
+  // fail.
   std::vector<std::unique_ptr<DeviceWeight>> matrices_;
   std::vector<backend::MatrixShape> shapes_;
   std::vector<std::unique_ptr<DeviceVector>> vectors_;

@@ -39,7 +39,7 @@ void AdapterGroups::add_set(std::span<const RowTable> rows, std::size_t n_rows, 
   sets_.push_back(set);
 }
 
-// Adds the groups of the adapters at one place of the rows' ranges.
+// Adds the groups of one place: takes adapter number `place` of each row's range, and adds a group for each different adapter.
 void AdapterGroups::add_groups(Set& set, std::uint32_t place) {
   const std::size_t first = groups_.size();
   for (std::uint32_t row = 0; row < set.n_rows; ++row) {

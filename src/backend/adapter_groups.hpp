@@ -1,6 +1,6 @@
-// The rows of a step, grouped by adapter. A step works on several sets of rows, one after another: all rows, the rows that keep_rows()
-// keeps, and the rows of each selection. The groups of all sets follow from the step's tables, so a backend gets their lists of rows in
-// begin() (StepTables::changes).
+// The rows of a step, grouped by adapter. A step works on several sets of rows, one after another: first on all rows, then on the rows that
+// keep_rows() keeps, then on the rows of each selection. Each set has groups of its own. All groups follow from the step's tables, so
+// begin() hands the groups' lists of rows to the backend (StepTables::changes).
 //
 // Example: rows 0 and 2 have adapter a, row 1 has adapter a and then adapter b. The groups are {a: rows 0, 1, 2} and {b: row 1}.
 #pragma once

@@ -27,11 +27,11 @@ class AdapterWeights {
   AdapterWeights& add_rank() { return ranks_.emplace_back(); }
   // Returns the changes for a rank. Precondition: `rank` is 0, or add_rank() has added it.
   [[nodiscard]] const AdapterWeights& of_rank(std::uint32_t rank) const noexcept { return rank == 0 ? *this : ranks_[rank - 1]; }
-  // Return the change that the adapter makes to products of `weight`, or to rows of the table; nullptr if it makes
-  // none.
+  // Return the change that the adapter makes: of_product() to products of `weight`, of_table() to rows of the table `weight`. nullptr if
+  // the adapter does not change it.
   [[nodiscard]] const LowRank* of_product(const Matrix& weight) const noexcept { return find(products_, weight); }
   [[nodiscard]] const LowRank* of_table(const Matrix& weight) const noexcept { return find(tables_, weight); }
-  // Returns how many numbers A x has for a row, at most, in any of the changes (ChangedRows::numbers).
+  // Returns the largest number of elements that A x has for one row, over all changes (ChangedRows::numbers).
   [[nodiscard]] std::uint64_t most_numbers() const noexcept { return most_numbers_; }
 
  private:

@@ -78,8 +78,8 @@ struct Norm {
   float eps = 0.0f;
 };
 
-// The input of a product that follows an activation function: act(up), or with a gate act(gate) * up. (clamped_swiglu also changes `up`:
-// see ActivationKind.) The product may overwrite `gate` and `up`.
+// An input of a product that is the output of an activation function: act(up), or with a gate act(gate) * up. (clamped_swiglu also changes
+// `up`: see ActivationKind.) The product may overwrite `gate` and `up`.
 struct Activated {
   ActivationKind kind = ActivationKind::silu;
   Act gate = Act::count;  // Act::count: no gate
@@ -252,8 +252,8 @@ struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
   Token token = 0;                   // only in a row with an embedding: the token that gather() takes; 0 if there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
-  // Sequences [also, also + n_also) get the row's key and value too, at the same position. These sequences are branches of the row's
-  // sequence. A branch has its own copy of the position's page, or shares this page: then the same bits are written to the page twice.
+  // Sequences [also, also + n_also) are branches of the row's sequence, and get the row's key and value too, at the same position. A branch
+  // has a copy of the position's page, or shares the page with the row's sequence. If it shares the page, the same bits are written twice.
   std::uint32_t also = 0, n_also = 0;
   std::uint64_t position = 0;
   std::uint64_t end = 0;      // end of the row's text: no row of the sequence at or after this position is in the step
@@ -274,8 +274,8 @@ struct StepTables {
   std::span<const RopeTable> ropes;  // operations name a table by its index
   std::span<const RowVotes> votes = {};  // used until keep_rows(), which ends the voting; at most WorkspaceShape::voters
   std::span<const std::uint32_t> wanted = {};    // rows that keep_rows() keeps, ascending
-  // Lists of rows for select_rows(). A list has ascending indices into `wanted`, which are the rows' numbers after keep_rows(). (Without
-  // keep_rows() every row is wanted.)
+  // Lists of rows for select_rows(). A list has row numbers, ascending: the numbers that rows have after keep_rows(), which are indices
+  // into `wanted`. (Without keep_rows() every row is wanted.)
   std::span<const std::span<const std::uint32_t>> selections = {};
   // Every attention that the step computes. `counts_votes` has no meaning here.
   std::span<const AttentionShape> attentions = {};
@@ -374,9 +374,9 @@ class Backend {
   // and norm: backend/joining_backend.hpp. The same holds for head_linear() and for the products of experts().
   virtual Status linear(const Matrix& weight, Act in, Act out) = 0;
   virtual Status add_bias(const Vector& bias, Act x) = 0;
-  // Returns the rows of x for the caller to change, and sets the number of x's columns to `columns`, as if an operation had written x; 0
-  // keeps the number. HostRows::columns is the number before the call. The caller moves the values to their new places. Error: unsupported,
-  // the activations are not in the host's memory.
+  // Returns the rows of x for the caller to change; x counts as written by an operation. If `columns` is not 0, it becomes x's number of
+  // columns, but the values stay where they are: the caller moves them from rows of HostRows::columns columns (the number before the call)
+  // to rows of `columns` columns. Error: unsupported, the activations are not in the host's memory.
   virtual Result<HostRows> host_rows(Act x, std::size_t columns);
   // Replaces the tokens of the step's rows, for operations that look up tables. Called before keep_rows(). Default: the error of
   // host_rows().
@@ -461,8 +461,8 @@ class Backend {
   // Adds the changes of the terms, in order. The rows of a term's `out` have the products W x of the rows x of `in`. In `in` and in `out`,
   // a row has the vectors of all matrices of the weight, one after another. A term names its rows by a list of StepTables::changes.
   virtual Status add_low_rank(std::span<const LowRankTerm> terms, Act in);
-  // Makes the changes of tables: each row of a term's `out` is the row of the table for the row's token. Rows with an embedding of their
-  // own do not change. `factor` scales the change, as `out` is scaled already (Gemma).
+  // Adds changes of tables. In a term's `out`, each row is the table's row for the token; the change of this table row is added. Rows with
+  // an embedding of their own do not change. `factor` multiplies the change, because `out` was already multiplied by it (Gemma).
   virtual Status add_low_rank_of_tokens(std::span<const LowRankTerm> terms, float factor);
   // Changes `product` [outputs], which is matrix `index` of the weight times `in` [inputs].
   virtual void change_product(const LowRank& change, float scale, std::uint32_t index, std::span<const float> in,

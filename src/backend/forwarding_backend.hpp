@@ -1,5 +1,5 @@
-// A backend around another one (the inner backend), to which it passes every operation. Derive from it to change some operations.
-// Fused operations are not passed on: their defaults call the plain operations.
+// A backend around another one (the inner backend), to which it passes every plain operation. Derive from it to change some operations.
+// Exception: fused operations are not passed on. Their defaults call the plain operations, so changes of these take effect in them too.
 #pragma once
 
 #include <memory>

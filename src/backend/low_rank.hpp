@@ -1,6 +1,6 @@
-// The change that an adapter makes to the products of one matrix (LoRA; Hu et al. 2021): W x becomes W x + scale * B (A x). A has few rows
-// (the rank), and B as many columns. With lengths (DoRA; Liu et al. 2024) each output is then multiplied by a factor, so that the row of
-// W + scale * B A to which it belongs has the given length.
+// The change that an adapter makes to the products of one matrix W (LoRA; Hu et al. 2021): W x becomes W x + scale * B (A x). The number of
+// rows of A is the rank, which is small; B has the same number of columns. With lengths (DoRA; Liu et al. 2024) each output is then
+// multiplied by a factor of its own, which gives the output's row of W + scale * B A the wanted length.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct LowRankShape {
   std::uint64_t a_count = 1, b_count = 1;  // matrices in A and in B: `count`, or 1 if all matrices of the weight share it
   float scale = 1.0f;  // factor of B A, in addition to the scale with which a step uses the change
   bool has_lengths = false;
-  // true: the change of a table. `inputs` is its number of rows; row i becomes row + scale * B (column i of A).
+  // true: the change of a table. `inputs` is the number of the table's rows; row i becomes row i + scale * B (column i of A).
   bool is_table = false;
 };
 
@@ -31,8 +31,8 @@ struct LowRankShape {
 struct LowRankValues {
   std::span<const std::byte> a;  // [a_count, rank, inputs]; in tables [inputs, rank]
   std::span<const std::byte> b;  // [b_count, outputs, rank]
-  // For a change with lengths: one entry for each output of each matrix. It has the wanted length, and the dot products of the rows of W
-  // and B A. From these the length of the row of W + scale * B A can be computed for any scale.
+  // Only for a change with lengths: an entry for each output of each matrix. An entry has the wanted length, and three dot products of the
+  // output's rows of W and of B A. From these dot products the length of the row of W + scale * B A can be computed for any scale.
   struct Length {
     double wanted = 0.0;
     double base = 0.0, mixed = 0.0, change = 0.0;  // W W, W BA, BA BA

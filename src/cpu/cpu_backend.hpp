@@ -165,8 +165,8 @@ class CpuBackend final : public backend::Backend {
   // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
-  // Computes the products of all parts. The parts have the same input, but may need the input in different kinds. prepare(kind) returns the
-  // input in a kind.
+  // Computes the products of all parts. The parts have the same input, but may need it in several forms, because their weights do.
+  // prepare(kind) returns the input in one form (InputKind).
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
   // Computes the product of an activated input. If `residual` is an activation (not Act::count), adds the product to it.
@@ -195,8 +195,8 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] std::span<const KvView> branches_of(const backend::RowTable& row) const noexcept {
     return std::span<const KvView>(sequences_).subspan(row.also, row.n_also);
   }
-  // The steps of experts(), after ExpertSlots::deal(), in order: prepare_slots() prepares the inputs; multiply_slots() computes the products
-  // with all experts' matrices in `parts`; join_slots() lets ExpertProducts change the products.
+  // The parts of experts(), which follow ExpertSlots::deal() in this order: prepare_slots() prepares the inputs of all slots.
+  // multiply_slots() computes the products with all experts' matrices in `parts`. join_slots() lets ExpertProducts change the products.
   template <class Fill>
   void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
   struct SlotsPart {

@@ -45,9 +45,10 @@ struct LinearJob {
   std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64
   Ahead ahead = {};
 
-  // Returns whether to write outputs past the caches (non-temporal stores), with a fence before the job ends. The outputs of many rows
-  // would be evicted from the caches before they are read. And a store that misses the caches waits tens of ns for its line: this waiting
-  // was a fifth of the time of a product in 8-bit tiles, and a third in bf16. The outputs of few rows stay in the caches.
+  // Returns whether to write outputs past the caches (non-temporal stores), with a fence before the job ends. For many rows this is faster.
+  // Their outputs would be evicted from the caches before they are read, and a store that misses the caches waits tens of ns for its cache
+  // line. This waiting was a fifth of the time of a product in 8-bit tiles, and a third in bf16. The outputs of few rows stay in the
+  // caches.
   [[nodiscard, gnu::always_inline]] bool past_caches() const noexcept {
     return rows >= kRowsPastCaches && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_stride % 16 == 0;
   }
@@ -65,8 +66,8 @@ struct Linear {
   std::size_t tile_rows = 1;      // the most rows of a group (prepared_rows.hpp)
 };
 
-// Cuts rows into tasks, and the rows of tasks into groups. `group`: rows of a group; only the last group may have fewer. `task`: rows of a
-// task, which are whole groups. All tasks have about the same size.
+// Cuts rows into tasks, and the rows of a task into groups. `task`: rows of a task, which has whole groups. `group`: rows of a group; only
+// the last group may have fewer. All tasks have about the same size.
 struct RowCut {
   std::size_t group, task;
 
@@ -96,8 +97,8 @@ struct LinearPair {
 // 64 bytes.
 using PrepareFn = void (*)(const float* x, std::size_t n, std::byte* out, std::size_t group) noexcept;
 
-// Operations that are neither products nor attention, on a row or a head at a time, in the same order on every set
-// (docs/reference/numerics.md). `out` may be the input.
+// Operations that are neither products nor attention, on a row or a head at a time. Every instruction set does the same arithmetic in the
+// same order (docs/reference/numerics.md). `out` may be the input.
 struct Elementwise {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::size_t n, float* out) noexcept = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::size_t n,

@@ -11,8 +11,8 @@
 
 namespace tessera::cpu {
 
-// Work on fewer values than this is not divided: it takes less time than waking a thread, which takes 1 to 2
-// microseconds.
+// If an operation has fewer values than this, its work is not divided among threads: the work takes less time than waking a thread, which
+// takes 1 to 2 microseconds.
 inline constexpr std::size_t kValuesWorthSharing = 8192;
 
 class Tasks {

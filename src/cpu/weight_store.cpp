@@ -46,8 +46,8 @@ Result<std::byte*> WeightStore::take(std::uint64_t bytes) noexcept {
   return at;
 }
 
-// Makes the system back the weights' pages up to `end` by memory. The system clears each page, which takes half of the time of loading. So
-// all threads do it, in pieces of milliseconds, between which loading can be stopped.
+// Makes the system provide memory for the weights' pages up to `end`. The system clears each page that it provides, which takes half of the
+// time of loading. So all threads do it, in pieces of milliseconds; loading can be stopped between two pieces.
 Status WeightStore::populate(const std::byte* end) noexcept {
   const std::size_t pieces = std::min(tasks_.slots(), kMostPieces);
   while (weights_.data() + populated_ < end) {

@@ -1,12 +1,14 @@
 // Attention over paged keys and values: the arguments of its kernels, and the sizes that the kernels and the plan of their launches
 // (cuda/attention/attention_plan.hpp) must agree on.
 //
-// A thread block of the kernel attention_<codec>_d<class>_q<queries> computes one tile (blockIdx.x). A tile has up to `queries` queries of
-// one sequence and one KV head (blockIdx.y). `queries` is the tile's query class (kQueryClasses). A query is a pair (row, query head of the
+// A thread block of the kernel attention_<codec>_d<class>_q<queries> computes one tile (blockIdx.x) for one KV head (blockIdx.y). A tile
+// has queries of one sequence: up to `queries` of them, which is its query class (kQueryClasses). A query is a pair (row, query head of the
 // KV head's group). A tile's queries follow each other in the order of these pairs. The thread block reads all keys that any of the queries
-// sees. If the tile's keys are split among several thread blocks, it reads its own part of them (blockIdx.z).
+// sees. If the tile's keys are split among several thread blocks, each thread block reads its own part of the keys (blockIdx.z).
 //
-// Numerics of one query, all in f32. The result does not depend on the tile, its query class, the split or the other queries:
+// Numerics of one query, all in f32. The kernel keeps three results of a softmax over some keys: m, the largest score; l, the sum of the
+// exponentials p; o [value_dim], the sum of the keys' values, each times the key's p. The result does not depend on the tile, its query
+// class, the split or the other queries:
 //   score     one fma chain over the key's elements, ascending from 0, times scale
 //   chunk     chunk_keys() keys, beginning at a multiple of this number. m = the larger of the segment's m so far and the maximum of the
 //             chunk's visible scores; p = exp(score - m), 0 where a key is not visible; sum = the sum of p by halving (adds p that are
@@ -149,8 +151,8 @@ struct SoftmaxState {
   float l = 0.0f;
 };
 
-// The factors for merging a partial result (`part`) into the total: l = total l * keep + part l * take, and the same for o. The factors
-// scale both results to the larger of the two maxima m.
+// The factors for merging a partial result (`part`) into the total: l = (total's l) * keep + (part's l) * take, and the same for o. The
+// factors scale both results to the larger of the two maxima m.
 struct Merge {
   float keep, take;
 

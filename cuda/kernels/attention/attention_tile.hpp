@@ -172,8 +172,8 @@ class AttentionBlock {
     }
   }
 
-  // Turns scores into p. Merges the chunk into the state of each query's segment. After a segment's last chunk, merges the segment into the
-  // total, or writes it as a partial result.
+  // Turns the chunk's scores into the exponentials p (attention.hpp). Merges the chunk into the state of each query's segment. After a
+  // segment's last chunk, merges the segment into the total, or writes it as a partial result.
   TESSERA_DEVICE void weigh(std::uint64_t chunk, bool last) {
     const unsigned query = threadIdx.x / Shape::kLanes;
     const unsigned lane = threadIdx.x % Shape::kLanes;
@@ -252,8 +252,9 @@ class AttentionBlock {
   }
   [[nodiscard]] TESSERA_DEVICE static unsigned out_dim() { return threadIdx.x % Shape::kOutColumns * Shape::kOutDims; }
 
-  // o = o * corr + p V. In most chunks all queries see all keys. In the other chunks, a key is added only to the queries that see the key.
-  // Adding a hidden key with p = 0 would be wrong, because its value may be infinite or NaN.
+  // Adds the chunk's values to the weighted sums: o = o * corr + the sum over keys of p times the key's value. In most chunks all queries
+  // see all keys. In the other chunks, a key is added only to the queries that see the key. Adding a hidden key with p = 0 would be wrong,
+  // because its value may be infinite or NaN.
   TESSERA_DEVICE void add_values(std::uint64_t chunk, std::uint64_t end) {
     const float* values = shared_ + out_dim();
     const float* weights = shared_ + kShared.weights + out_query() * kShared.weight_stride;

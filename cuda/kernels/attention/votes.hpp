@@ -1,9 +1,9 @@
 // Arguments of the kernels that count votes: how much some rows of a step attend to each key (backend::RowVotes).
 //
 // Numerics of one voter and query head: the scores are those of attention. A weight is exp(score - maximum), times 1 / sum. The sum has 256
-// chains (visible key mod 256, ascending), which are added as 32 lanes (warp_sum), then as eight warps; the sink's exponential is added
-// last. A vote is weight^2 in units, rounded to the nearest integer. A weight that is NaN or over 1 votes 0. Votes of heads and layers are
-// added as integers.
+// chains (number of the visible key mod 256, ascending), one for each thread. First the 32 lanes of each warp are added (warp_sum), then
+// the eight warps; the sink's exponential is added last. A vote is weight^2 in units, rounded to the nearest integer. A weight that is NaN
+// or over 1 votes 0. Votes of heads and layers are added as integers.
 #pragma once
 
 #include <cstdint>

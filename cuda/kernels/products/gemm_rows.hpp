@@ -1,5 +1,5 @@
-// Arguments of the kernels before and after cuBLASLt's products: they convert activations to 16-bit numbers, and scale, add the bias and
-// store the result. A row's result depends on that row alone.
+// Arguments of the kernels before and after cuBLASLt's products. The kernels before a product convert activations to 16-bit numbers. The
+// kernel after a product scales the result, adds the bias, and stores it. A row's result depends on that row alone.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@ namespace tessera::cuda {
 inline constexpr unsigned kGemmRowThreads = 256;
 
 // rows_to_half: converts rows to f16. Each row is multiplied by a factor, a power of two, so that its largest magnitude is in [2^14, 2^15).
-// `scales` gets the inverse of the factor. Exceptions: the factor is at most 2^126, because the factor and its inverse must be normal f32
-// numbers, so rows with magnitudes below 2^-112 do not reach 2^14. The factor is 1 for rows of zeros and rows with infinity or NaN.
-// rows_to_bf16: no factor, `scales` is not used. grid.x: rows.
+// `scales` gets the inverse of the factor. The factor and its inverse must be normal f32 numbers, so the factor is at most 2^126: rows with
+// magnitudes below 2^-112 do not reach 2^14. The factor is 1 for rows of zeros and rows with infinity or NaN. rows_to_bf16: no factor,
+// `scales` is not used. grid.x: rows.
 struct NarrowRowsArgs {
   const float* in;     // [rows][in_stride]
   std::uint16_t* out;  // [rows][out_stride]

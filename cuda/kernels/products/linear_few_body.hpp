@@ -26,9 +26,9 @@ TESSERA_DEVICE constexpr std::uint32_t staged_four(std::uint32_t four) { return 
 template <DeviceForm form, unsigned n_rows>
 struct FewShape {
   static constexpr FormParts parts = form_parts(form);
-  // at_once: how many units of each output a lane loads in one step. (A unit is the weights that 16 bytes of the quants plane hold,
-  // packed_layout.hpp.) A lane loads two if a multiprocessor's registers then still hold two blocks of 256 threads (`small`, measured for
-  // each form). Otherwise it loads one.
+  // at_once: how many units of each output a lane loads in one step, one or two. (A unit is the weights that 16 bytes of the quants plane
+  // hold, packed_layout.hpp.) Two units need more registers. A lane loads two only if the registers of a multiprocessor are still enough
+  // for two blocks of 256 threads (`small`, measured for each form).
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
   // chunk: how many values of a row are in shared memory at a time, a multiple of the values that a step multiplies. staged: the groups of

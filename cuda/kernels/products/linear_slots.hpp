@@ -4,7 +4,8 @@
 //
 // Kernels linear_slots_<form>_r<R>, for tiles of up to R = 1 or 4 slots: grid.x: tiles; grid.y: outputs / (4 * warps), rounded up.
 //   experts   `tiles` and `slots` are deal_experts' lists (kernels/experts.hpp). Blocks after the last tile do nothing.
-//   heads     `tiles` is nullptr. Slot row * matrices + m has matrix m; tile t has matrix t % matrices and R rows from t / matrices * R on.
+//   heads     `tiles` is nullptr. A row has a slot for each matrix: slot row * matrices + m has matrix m. Tile t has matrix
+//             t % matrices, and the slots of this matrix of R rows, from row t / matrices * R on.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // One unit of an output's weights (packed_layout.hpp) in a lane's registers, and its values as f32.
 //
 // Integers become floats without a conversion. A byte q is put into the mantissa of 2^7 (for 8 bits, of 2^15), which gives the float 2^7 +
-// q. One fused step then multiplies by the scale, and subtracts 2^7 and the offset. This is exact: scales have at most 18 bits and integers
-// 8, so both scale * (2^7 + offset) and scale * (q - offset) are floats. The scales of opened blocks have up to 24 bits; there 2^15 and the
-// offset are subtracted first, which is exact, and the product is rounded once, as decode() does.
+// q. One fused multiply-add then multiplies by the scale, and subtracts 2^7 and the offset. This is exact: scales have at most 18 bits and
+// integers 8, so both scale * (2^7 + offset) and scale * (q - offset) are floats. The scales of opened blocks have up to 24 bits; there
+// 2^15 and the offset are subtracted first, which is exact, and the product is rounded once, as decode() does.
 #pragma once
 
 #include <bit>
@@ -22,8 +22,8 @@ struct UnitBits {
   std::uint32_t scales, supers;  // the unit's data in the planes of scales and supers; with 8 bits, those of its block; opened: scale, addend
 };
 
-// The scale of some values: value = scale * (q - offset) + addend. A fused step computes it as scale * (base + q) + shift, then adds the
-// addend.
+// The scale of some values: value = scale * (q - offset) + addend. A fused multiply-add computes scale * (base + q) + shift, where base is
+// 2^7 or 2^15, and shift takes base and offset away again. Then the addend is added.
 struct UnitScale {
   float scale, shift, addend;
 };

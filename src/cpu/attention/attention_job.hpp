@@ -50,8 +50,8 @@ struct AttendJob {
   std::uint64_t first_chunk = 0, last_chunk = 0;  // the job's chunks: [first, last)
   float* out = nullptr;  // [rows][out_stride], of which the first [query_group][value_dim] are written
   std::size_t out_stride = 0;
-  // If not null, a row's chunks are computed by several jobs, one after another. Between these jobs `out` has the weighted sum of the
-  // chunks so far, and `states` the largest score and the sum of the weights. If the sum is 0, no chunk has been computed yet.
+  // If not null, a row's chunks are computed by several jobs, one after another. Between two jobs, `out` has the weighted sum over the
+  // chunks that are computed, and `states` the largest score and the sum of the weights. If the sum is 0, no chunk has been computed yet.
   float* states = nullptr;  // [rows][state_stride], of which the first [query_group][maximum, sum] are used
   std::size_t state_stride = 0;
   bool is_last = true;  // the last job of the rows: divides by the sum
@@ -61,9 +61,9 @@ struct AttendJob {
   // A sum of 0: the row sees no key of the chunk.
   float* partials = nullptr;
   std::size_t partial_stride = 0;
-  // If not null, the kernel also writes the scores (as exponents of 2) of the keys that rows see in these chunks. The score of head j of
-  // row i for a key is written to scores[i] + (first_head + j) * score_stride + the key's position. If scores[i] is null, no scores of row
-  // i are written.
+  // If not null, the kernel also writes the scores of the keys that rows see in these chunks. A score s is written as s * kLog2E, the
+  // exponent of 2 from which the key's weight is computed. The score of head j of row i for a key is written to scores[i] + (first_head +
+  // j) * score_stride + the key's position. If scores[i] is null, no scores of row i are written.
   float* const* scores = nullptr;  // [rows]; with row_numbers, indexed by row number
   std::size_t score_stride = 0, first_head = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64

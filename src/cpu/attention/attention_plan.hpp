@@ -32,8 +32,9 @@ namespace tessera::cpu {
   return own + shape.ahead < row.end ? own + shape.ahead : row.end;
 }
 
-// The workspace has a buffer for partial results, with room for split_pieces() chunks of split_queries() queries each, or for fewer chunks
-// of more queries. `slots`: number of threads. split_floats() returns the buffer's size: 0 with one thread, which never splits chunks.
+// The workspace has a buffer for partial results. It has room for split_pieces() chunks of split_queries() queries each; if blocks have
+// more queries, it has room for fewer chunks. split_floats() returns the size of the buffer: 0 with one thread, which never splits chunks.
+// `slots`: number of threads.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }
 [[nodiscard]] constexpr std::size_t split_queries(std::size_t query_group) noexcept {
   return query_group > 16 ? query_group : 16;
@@ -45,8 +46,8 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  // nullptr: RowBlock::row is the index of a row of the step. Otherwise (in phases of shared chunks) a list of rows of the step, and
-  // RowBlock::row is an index into this list.
+  // In phases of shared chunks: a list of rows of the step, and RowBlock::row is an index into this list. In other phases: nullptr, and
+  // RowBlock::row is the index of a row of the step.
   const std::uint32_t* row_numbers = nullptr;
   bool is_last = true;                         // no chunks of these rows come in a later phase
   std::uint64_t globals = 0;                   // AttendJob::globals

@@ -12,8 +12,9 @@ namespace {
 constexpr float kLn2 = 0x1.62e43p-1f;
 constexpr std::size_t kVoteBlock = 256;  // keys of a task
 
-// Turns the scores of n keys into weights: exp(score - the largest score), divided by their sum. If the head has a sink, the sum includes
-// the sink's exponential. The sum has 16 lanes (key mod 16), so that compilers vectorise and every machine adds in the same order.
+// Turns the scores of n keys into weights: exp(score - the largest score), divided by the sum of these exponentials. `scores` has the
+// scores times log2(e) (AttendJob::scores). If the head has a sink, the sum includes the sink's exponential. The sum has 16 lanes (key mod
+// 16), so that compilers vectorise and every machine adds in the same order.
 void votes_of(float* scores, std::size_t n, const float* sink) noexcept {
   float top = -std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < n; ++i) top = scores[i] > top ? scores[i] : top;

@@ -21,7 +21,8 @@ namespace tessera::cpu {
   return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);
 }
 
-// Memory to which attention writes the scores of a voting row, for the keys that the row sees, as exponents of 2  [group][stride].
+// Memory to which attention writes the scores of a voting row, for the keys that the row sees  [group][stride]. As in AttendJob::scores, a
+// score s is written as s * kLog2E.
 struct ScoresOf {
   float* at = nullptr;
   std::size_t stride = 0;

@@ -23,8 +23,9 @@ class SharedChunks {
  public:
   void reserve(std::size_t rows);
 
-  // Finds the chunks of this layer that blocks of at most `most_rows` rows share, and goes to level 0 of the tree. Returns whether there
-  // are any. If so, `blocks` keeps only the chunks after the shared ones. Allocates nothing if there are no more rows than reserved.
+  // Looks for chunks of this layer that several blocks share, among the blocks of at most `most_rows` rows. Returns whether there are any.
+  // If there are, goes to level 0 of the tree, and shortens `blocks` to the chunks after the shared ones. Allocates nothing if there are no
+  // more rows than reserved.
   bool find(std::span<const backend::RowTable> rows, std::span<const KvView> sequences,
             const backend::AttentionShape& shape, std::size_t most_rows, std::span<RowBlock> blocks) noexcept;
 
@@ -39,8 +40,7 @@ class SharedChunks {
   [[nodiscard]] const std::uint32_t* row_numbers() const noexcept { return row_numbers_.data(); }
 
  private:
-  // A reader is a block that may share chunks. Its members are the pages of its sequence, and the range of chunks whose keys all rows of
-  // the block see.
+  // A reader is a block that may share chunks: the pages of its sequence, and the range of chunks whose keys all rows of the block see.
   struct Reader {
     std::byte* const* pages;
     std::size_t chunk_pages;    // pages of a chunk

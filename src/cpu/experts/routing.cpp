@@ -19,9 +19,9 @@ void softmax(std::span<float> x) noexcept {
   for (float& value : x) value /= sum;
 }
 
-// Returns whether a group of experts is one of the n_used_groups best groups, whose experts may be chosen. A group's score is that of its
-// best expert, or the sum of its two best experts' scores (GroupScore). If groups have equal scores, the first of them is better. Simple
-// loops, since there are few groups.
+// Returns whether a group of experts is one of the n_used_groups best groups, whose experts may be chosen. A group's score is the score of
+// its best expert, or the sum of its two best experts' scores (GroupScore). If groups have equal scores, the group with the lower index is
+// better. Plain loops are enough, since there are few groups.
 bool is_used_group(std::span<const float> scores, std::span<const float> bias, const backend::Routing& how, std::size_t group) noexcept {
   const std::size_t size = scores.size() / how.n_groups;
   const bool adds = how.group_score == GroupScore::two_best && size != 1;

@@ -1,6 +1,6 @@
-// Attention with vectors. The lanes of a tile are keys, or dimensions of values; each lane has its own sums (docs/reference/numerics.md). With many
-// queries, keys and values are expanded in scratch, once for all queries. With few queries they are expanded in registers each time they
-// are read.
+// Attention with vectors. The lanes of a tile are keys, or dimensions of values; each lane has its own sums (docs/reference/numerics.md). A
+// job with many queries expands keys and values in scratch, once for all queries. A job with few queries expands them in registers, each
+// time they are read.
 #include "cpu/kernels/attention/chunks.hpp"
 #include "cpu/kernels/attention/rows.hpp"
 #include "cpu/kernels/bf16_pairs.hpp"

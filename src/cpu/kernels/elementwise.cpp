@@ -1,4 +1,4 @@
-// Operations that are neither products nor attention. The order of arithmetic is that of docs/reference/numerics.md. Sums have 16 lanes
+// Operations that are neither products nor attention. The order of arithmetic is written in docs/reference/numerics.md. Sums have 16 lanes
 // (element mod 16), which are then added in the order of a fixed tree. Products and sums are rounded separately.
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"

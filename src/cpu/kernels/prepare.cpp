@@ -124,8 +124,8 @@ void prepare_int8x256(const float* x, std::size_t n, std::byte* out, std::size_t
   }
 }
 
-// Calls fn(byte of the row, 16 values, the next 16 values) for each cache line of a row in bf16. Values beyond the end of the row are
-// zeros.
+// Calls fn(at, 16 values, the next 16 values) for each cache line of a row in bf16. `at`: distance of the line from the row's beginning, in
+// bytes of bf16. Values beyond the end of the row are zeros.
 template <class Fn>
 TESSERA_INLINE void by_lines(const float* x, std::size_t n, Fn fn) {
   std::size_t i = 0;

@@ -25,7 +25,8 @@ TESSERA_INLINE F32x16 chained(std::size_t n, Term term) {
   return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-// Computes the new state S = decay * S + key (x) added, (x) being the outer product. Returns query S.
+// Updates the state S of 16 values of a head [keys][16], with (x) as the outer product: S = decay * S + key (x) added. Returns the product
+// of the query and the new S, one number for each value.
 TESSERA_INLINE F32x16 step(const StateJob& job, F32x16 added) {
   const F32x16 decay = broadcast(job.decay);
   return chained(job.keys, [&](std::size_t i, F32x16 sum) TESSERA_LAMBDA {

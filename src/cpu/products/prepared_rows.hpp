@@ -64,8 +64,8 @@ struct RowLayout {
   return row;
 }
 
-// Returns the distance of a row's byte `at` from the row's first byte, in a group of `group` rows. The first byte of row r is at
-// group_at().
+// Returns where byte `at` of a row lies in a group of `group` rows: the distance in bytes from the row's first byte. The first byte of row
+// r is at group_at().
 [[nodiscard, gnu::always_inline]] constexpr std::size_t in_group(std::size_t at, std::size_t group) noexcept {
   return at / 64 * 64 * group + at % 64;
 }

@@ -26,8 +26,8 @@ struct Cut {
   std::size_t panels, groups;    // panels of a group, number of groups
 
   Cut() = default;
-  // `most_panels`: panels of the largest of the products that are computed at the same time. All these products are cut into pieces of the
-  // same size. If smaller products had smaller pieces, some threads would have less to read than others.
+  // `most_panels`: panels of the largest product among those that are computed at the same time. It sets the size of the pieces of all
+  // these products: if smaller products had smaller pieces, some threads would have less to read than others.
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels,
       std::size_t slots) noexcept {
     rows = RowCut(kernel, n_rows).task;
@@ -48,8 +48,8 @@ struct Product {
   std::size_t x_stride = 0, group = 1, rows = 0;
   float factor = 1.0f;          // multiplies the outputs
   float* out = nullptr;         // [rows, outputs]
-  const float* bias = nullptr;  // [outputs]: the task that computes outputs adds it to them; or null
-  float* residual = nullptr;    // [rows, outputs]: the task then adds the outputs to these values; or null
+  const float* bias = nullptr;  // [outputs], which each task adds to the outputs that it computes; or null
+  float* residual = nullptr;    // [rows, outputs], to which each task then adds its outputs; or null
   Cut cut;
   std::size_t first = 0;  // index of the product's first item among all items
   Ahead ahead;

@@ -25,8 +25,8 @@ namespace tessera::cpu {
 // Rounds the row `x` for matrix `matrix` of a weight: out[i] is the rounded number. `out` may be `x`.
 void round_row(const InputRounding& how, std::size_t matrix, std::span<const float> x, float* out) noexcept;
 
-// Rounds the row `x`, and writes it in `form` to `out`, in a group of `group` rows (PrepareFn). `prepare`: the kernel of the form. `scratch`:
-// room for the row; it may be the row.
+// Rounds the row `x`, and writes it in `form` to `out`, in a group of `group` rows (PrepareFn). `prepare`: the kernel of the form.
+// `scratch`: room for the rounded row; `scratch` may be `x` itself.
 void prepare_rounded(const InputRounding& how, std::size_t matrix, PrepareFn prepare, std::span<const float> x, float* scratch, InputForm form,
                      std::byte* out, std::size_t group) noexcept;
 

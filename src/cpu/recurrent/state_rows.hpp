@@ -1,5 +1,5 @@
-// Finds, for one recurrent layer of a step, the memory from which each sequence's rows read the state and to which they
-// write it.
+// Finds memory for the states of one recurrent layer in a step: for each sequence, where the state before its first row is; for each row,
+// where the state after the row is to be written.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 values of k in a chunk
 inline constexpr std::size_t kBf16Sums = 256;          // row tiles times pairs of panels in a task, whose sums take 512 KB
-inline constexpr std::size_t kBf16Activations = 1024;  // tiles of activations in a span; half if K has several: sums are in L2 then
+inline constexpr std::size_t kBf16Activations = 1024;  // tiles of activations in a span; half with several spans, as sums are in L2 then
 inline constexpr std::size_t kAhead = 4096;            // distance of the prefetch in bytes, for weights that are read only once
 
 struct Bf16Task {

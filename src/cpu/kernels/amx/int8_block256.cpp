@@ -74,8 +74,8 @@ struct At {
   }
 };
 
-// Multiplies quarter i (64 values of k) of a superblock. Tile registers: 0 and 1 the low and the high dots of the first row tile, 2 and 3
-// the dots of the second row tile, 4 activations, 5 and 6 weights, 7 minima.
+// Multiplies quarter i (64 values of k) of a superblock. Tile registers: 0 and 1 the dot products of the first row tile with the low and
+// the high bytes, 2 and 3 those of the second row tile, 4 activations, 5 and 6 weights, 7 minima.
 template <std::size_t kTiles>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                             std::size_t i, Prefetch& next) noexcept {
@@ -206,8 +206,8 @@ template <bool kMin>
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(integers)), 16));
 }
 
-// Returns one row of RowParts::sums, an A tile. `at`: the sums of a row of activations in a superblock: either eight sums of 32 values of k
-// each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 values of k each.
+// Returns one row of RowParts::sums, a tile of activations (A, in tiles.hpp). `at`: the sums of a row of activations in a superblock. They
+// are either eight sums of 32 values of k each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 values of k each.
 template <std::size_t kSums>
 [[gnu::always_inline]] inline __m512i parts_of(const std::byte* at) noexcept {
   if constexpr (kSums == 8) {
@@ -249,8 +249,8 @@ void linear(const LinearJob& job) noexcept {
   const Tiles configured(shapes);
   const Output output(job);
 
-  // A group of panels is multiplied over one span of the inputs after another. If there are several spans, the group's sums wait in
-  // scratch in between, and the rows' data are gathered again for each span.
+  // A group of panels is multiplied by the activations of one span of the inputs, and then of the next span. If there are several spans,
+  // the group's sums wait in scratch between two spans, and the rows' data are gathered again for each span.
   const std::size_t all = job.inputs / 256, most = span_blocks(job.rows);
   for (std::size_t group = 0, span = 0; group < job.panels;) {
     const std::size_t group_end = least(group + kTaskPanels, job.panels);
@@ -296,8 +296,8 @@ template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
   pair.many = {linear<kForm>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kTileRows};
-  // The number of rows was measured against VNNI; for Q4_K to Q6_K before the VNNI kernels prefetched. Making the two planes of a
-  // Superblock costs more than opening a tile.
+  // The number of rows was measured against VNNI; for Q4_K to Q6_K before the VNNI kernels prefetched. For kept forms it is higher: making
+  // the two planes of a Superblock costs more than opening a tile, as the VNNI kernels do.
   pair.many_from = has_grid(kForm) ? 16 : form_layout(kForm).kept ? 9 : 7;
 }
 

@@ -4,11 +4,12 @@
 // the 32 vector registers.
 //
 // Limits, measured on Sapphire Rapids: while the tile unit is in use, only one vector unit computes 512-bit products, fused products and
-// conversions; additions and bit operations still have two units. Each dot product needs two multiplications: of its two scales, and of the
-// dot by their product. So it is better to turn the dot into a float by an addition than by a conversion. For this a tile starts from the
-// bits of 1.5 * 2^23, to which the integers of a dot add up exactly; subtracting 1.5 * 2^23 gives the float. But loading this constant into
-// a tile takes time too. So without minima only the first panel's tile starts from the constant; the second panel's tile starts from 0, and
-// its dots are converted.
+// conversions; additions and bit operations still have two units. To add a dot product to a sum, its two scales are multiplied by each
+// other, and the dot product by the result. Both products need the one unit, and a conversion would need it too. So it is better to turn
+// the dot product, an integer, into a float by an addition. For this, a tile of results starts from the bits of the float 1.5 * 2^23
+// instead of 0. Adding an integer to these bits gives the bits of the float 1.5 * 2^23 + integer, and subtracting 1.5 * 2^23 gives the
+// integer as a float. But loading this constant into a tile takes time too. So in forms without minima only the first panel's tile starts
+// from the constant; the second panel's tile starts from 0, and its dot products are converted.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -69,8 +70,8 @@ struct Pass {
 template <int kOf, bool kMin>
 inline constexpr bool kConverted = kOf == 1 && !kMin;
 
-// Multiplies a block of panel kOf. Even blocks belong to round 0, odd blocks to round 1. Tile registers: 0 and 1 the dots of round 0, 2 and
-// 3 those of round 1; 4 activations; 6 and 7 weights.
+// Multiplies a block of panel kOf. Even blocks belong to round 0, odd blocks to round 1. Tile registers: 0 and 1 the dot products of round
+// 0 (one register for each panel), 2 and 3 the dot products of round 1; 4 activations; 6 and 7 weights.
 template <int kRound, int kOf, bool kMin>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {
@@ -280,8 +281,8 @@ void linear(const LinearJob& job) noexcept {
   const Output output(job);
   for (auto& row : scratch.zeros) _mm512_store_ps(row, _mm512_set1_ps(kZero));
 
-  // A group of panels is multiplied over one span of the inputs after another. If there are several spans, the group's sums wait in
-  // scratch in between, and the rows' data are gathered again for each span.
+  // A group of panels is multiplied by the activations of one span of the inputs, and then of the next span. If there are several spans,
+  // the group's sums wait in scratch between two spans, and the rows' data are gathered again for each span.
   const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
   const std::size_t chunk = tiles.count <= kFewTiles ? kFewChunk : kChunk;
   for (std::size_t group = 0, span = 0; group < job.panels;) {

@@ -64,7 +64,8 @@ template <std::size_t kMins, class MinOf>
   for (std::size_t at = 64 * kMins; at < kTileBytes; at += 64) _mm512_store_si512(to.min + at, _mm512_setzero_si512());
 }
 
-// The number of sums of activations that a row has in a superblock: one for each minimum, which is multiplied by it.
+// The number of sums of activations that a row has in a superblock: one for each minimum, because a minimum is multiplied by the sum of the
+// activations of its sub-block.
 template <PackedForm kForm>
 inline constexpr std::size_t kSums = !form_layout(kForm).has_min ? 0 : form_layout(kForm).kept ? 16 : 8;
 

@@ -1,5 +1,5 @@
 // Unpacks quantised weights into integers of a byte each. A vector of 64 bytes has the weights of 16 outputs for four consecutive values of
-// k, which is one row of a B tile. These four values of k are a k group: group g has k = 4 g to 4 g + 3.
+// k, which is one row of a tile of weights (B, in tiles.hpp). These four values of k are a k group: group g has k = 4 g to 4 g + 3.
 #pragma once
 
 #include <cstddef>

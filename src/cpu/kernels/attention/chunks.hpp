@@ -186,7 +186,7 @@ class Attention {
     }
   }
 
-  // Makes tiles of the values of key group `group`. Values that must be expanded are written to scratch, as its key group `place`.
+  // Makes tiles of the values of key group `group`. Values that must be expanded are written to the scratch's place for key group `place`.
   [[gnu::always_inline]] void load_group(std::uint64_t chunk, Span any, std::size_t group, std::size_t place) noexcept {
     const std::size_t from = group * kKeyGroup;
     values_.load_values(chunk * kChunk + from, any.first > from ? any.first - from : 0,
@@ -221,9 +221,9 @@ class Attention {
     }
   }
 
-  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between calls meanwhile(TileIndex<i>) with i = 0, 1, 2,
-  // 3, 0, ..., so that other work goes on at the same time. There are two calls for each query, where the number of queries is rounded up
-  // to a multiple of four.
+  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between calls meanwhile(TileIndex<i>), so that other
+  // work goes on at the same time; i is 0, 1, 2, 3, 0, ... in turn. meanwhile() is called twice for each query; if the number of queries is
+  // not a multiple of four, twice also for each of the queries that are missing.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
@@ -255,8 +255,8 @@ class Attention {
     return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
   }
 
-  // Computes the weighted sums of the 16 queries from `first` on. Merges them with the chunks before, or writes them as partial results.
-  // Meanwhile computes the weights of the next 16 queries.
+  // Computes the weighted sums of the 16 queries from `first` on. Merges these sums with the sums over the chunks before, or writes them as
+  // partial results. Meanwhile computes the weights of the next 16 queries.
   void add_up(std::uint64_t chunk, std::size_t first) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
     const Span seen = seen_by(first, rows);

@@ -1,6 +1,7 @@
-// Turns rows of a tile (operands.hpp) into numbers in registers. Each of the 16 lanes belongs to one sum. two() returns the next two
-// numbers of each lane, which lie at `at`, in kRowsOfTwo rows of the tile that are `next` bytes apart. bf16() loads one row (pairs of bf16)
-// of each of several tiles. Both may change the order of lanes; in_order() restores it in the sums.
+// Turns rows of a tile (operands.hpp) into numbers in registers. Each of the tile's 16 lanes belongs to one sum. two(at, next) returns the
+// next two numbers of each lane as floats. If kRowsOfTwo is 1, the two numbers are a pair in the row at `at`. If it is 2 (F32), each row
+// has one number a lane; the second row lies `next` bytes after the first. bf16() loads one row (pairs of bf16) of each of several tiles.
+// two() and bf16() may change the order of lanes; in_order() restores the order in the sums.
 #pragma once
 
 #include "cpu/kernels/attention/operands.hpp"

@@ -1,5 +1,5 @@
 // Multiplies one row by a tile whose bytes lie in the order of lanes (lane_tiles.hpp). The bytes are opened in registers; no opened tile is
-// written to memory. The integers and the float steps are the same as with an opened tile, so the bits are the same too.
+// written to memory. The integers and the operations on floats are the same as with an opened tile, so the bits are the same too.
 #pragma once
 
 #include "cpu/kernels/products/open_lanes.hpp"
@@ -47,8 +47,8 @@ TESSERA_INLINE U32x16 four_scales(const std::byte* scales, std::size_t w) {
   return low | ((word(2) >> static_cast<int>(2 * w)) & broadcast(0x03030303u)) << 4;
 }
 
-// Prefetches one of `parts` pieces of the data that lies Ahead::bytes further on than the tile. Only one piece at a time, because many
-// prefetches at once would wait for each other.
+// Prefetches data that lies Ahead::bytes further on than the tile: piece `part` of `parts` pieces of a tile's size. A call prefetches only
+// one piece, because many prefetches at once would wait for each other.
 template <PackedForm kForm>
 TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t part, std::size_t parts) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes, kLines = (kBytes + 63) / 64;
@@ -58,8 +58,8 @@ TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t par
 
 // Returns by how many bits an integer of two bits may stay shifted to the left while it is multiplied. A byte has four integers; integer s
 // (0 to 3) is at bit 2 * s. If the integer stays there, the products are 4^s times too large. One shift of their sum corrects this, instead
-// of a shift for each group. In two cases the integer must be shifted to bit 0 first (the result is 0): in instruction sets that multiply
-// signed bytes (kCentredBytes), and in Q3_K for s = 3, whose third bit would be bit 8.
+// of a shift for each group. In two cases the integer must be shifted to bit 0 first, and this function returns 0: in instruction sets that
+// multiply signed bytes (kCentredBytes), and in Q3_K for s = 3, because the integer's third bit would be bit 8.
 template <PackedForm kForm>
 [[gnu::always_inline]] constexpr int left_in_place(std::size_t s) {
   return kCentredBytes || (kForm == PackedForm::kept_q3_k && s == 3) ? 0 : static_cast<int>(2 * s);

@@ -89,7 +89,7 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
 }
 
 // Adds the products for 32 values of k to acc[r][v], the sums of rows r and vectors v of 16 outputs. x: floats [row][plane][k]. `weights`:
-// the first vector, in a tile of an f16 panel. Calls ask(weights), which prefetches, after each two values of k.
+// the first vector, in a tile of an f16 panel. Calls ask(weights), which prefetches, before each two values of k.
 template <std::size_t kR, std::size_t kV>
 TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], auto ask,
                                  F32x16 (&acc)[kR][kV]) {
@@ -160,8 +160,9 @@ void few_rows_f16(const LinearJob& job) noexcept {
   }
 }
 
-// Sizes for a packed form: vectors of 16 outputs in a panel; panels, and vectors, that are decoded at a time; planes. F16 has two planes:
-// the numbers rounded to bf16, and the differences that rounding lost.
+// Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kManyPanels, kManyVectors: how many panels, and vectors of these
+// panels, are decoded at a time. kPlanes: planes of a row and of the weights. F16 has two planes: the numbers rounded to bf16, and the
+// differences that rounding lost.
 template <PackedForm kForm>
 struct Decoded {
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;

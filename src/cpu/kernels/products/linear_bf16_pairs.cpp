@@ -33,10 +33,10 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
   }
 }
 
-// Multiplies the weights where they lie: in memory, or for many rows in L2, which two panels of 14,336 inputs fill. If all rows fit one
-// tile, panels are multiplied one after another. Then each row has only one chain of additions at a time, but a core reads one stream so
-// much faster than two that this is still faster. With more rows two panels are multiplied side by side, so that each pair of k loaded from
-// a row is used twice.
+// Multiplies the weights in the packed panels, without a copy in scratch. The weights come from memory, or for many rows from L2, which has
+// room for two panels of 14,336 inputs. If all rows fit one tile, panels are multiplied one after another: then each row has only one chain
+// of additions at a time, but a core reads one stream of weights much faster than two, so this is the faster way. With more rows, two
+// panels are multiplied side by side, so that each pair of k that is loaded from a row is used twice.
 void all_rows(const LinearJob& job) noexcept {
   const auto side_by_side = [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     const std::size_t pairs = (job.inputs + 1) / 2;

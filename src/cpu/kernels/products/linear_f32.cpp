@@ -14,8 +14,8 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
 constexpr std::size_t kMostRows = 256;  // the most rows of a task. many_rows() converts 16-bit weights once a task
-// The number of values of k that many_rows() multiplies with all rows before it goes on to the next values. The weights of this number of
-// values stay in L2. With fewer values, the sums would go to scratch more often in between.
+// How many values of k many_rows() multiplies with all rows before it goes on to the next values of k. The weights of kChunk values of k
+// stay in L2. With a smaller chunk, the sums would be stored to scratch and loaded again more often.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
 // Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kPairBytes: bytes of a panel's weights for two values of k. The
@@ -109,8 +109,8 @@ TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, co
   }
 }
 
-// Multiplies panels one after another, or two side by side. With one row, always one after another: a core reads one stream so much faster
-// than two that a single chain of additions is still faster.
+// Multiplies panels one after another, or two side by side (kPairedRows). With one row, always one after another: a core reads one stream
+// of weights so much faster than two that this is faster, although each row then has only one chain of additions at a time.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   using From = Streamed<kForm>;

@@ -1,5 +1,6 @@
 // Family int8 on superblocks of 256. The scales and minima of sub-blocks are integers, and so are all sums within a superblock. A
-// superblock's sum is added to the output in one float step, or in two if there are minima (docs/reference/numerics.md).
+// superblock's sum is added to the output by one fused multiply-add of floats; if there are minima, a second one adds their sum
+// (docs/reference/numerics.md).
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/tiles.hpp"
@@ -10,8 +11,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace linear_int8_256 {
 namespace {
 
-// Sizes of tiles, limited by the number of registers: rows of a tile that multiplies one panel as it streams; panels and rows of a tile
-// that multiplies unpacked weights.
+// Sizes of tiles, limited by the number of registers. kFewRows: rows of a tile that multiplies one panel as it streams from memory.
+// kManyPanels, kManyRows: panels and rows of a tile that multiplies unpacked weights.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 6 : 2;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums each
@@ -85,8 +86,8 @@ struct Rows {
   }
 };
 
-// Sets the start of sums of 6-bit integers, if kPairs. Then the products do not subtract the offset from the integers, so the sum starts
-// from -offset * (the sum over sub-blocks of scale * (sum of x)).
+// Sets the start of the sums of integers w * x, if weights have 6 bits and kPairs is true. Then the products do not subtract the offset
+// from the weights' integers w. So the sum starts from -offset * (the sum over sub-blocks of scale * (sum of x)).
 template <int kOffset, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
   static_assert(kOffset == 32);

@@ -1,5 +1,5 @@
-// Family int8 on blocks of 32. The dot product over a block is an exact integer. A block is added to the output in one float step, or in
-// two if there are minima (docs/reference/numerics.md).
+// Family int8 on blocks of 32. The dot product over a block is an exact integer. It is added to the output by one fused multiply-add of
+// floats; if there are minima, a second one adds the minimum times the sum of the activations (docs/reference/numerics.md).
 #include <type_traits>
 
 #include "cpu/kernels/blocks.hpp"
@@ -13,8 +13,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace linear_int8_32 {
 namespace {
 
-// Sizes of tiles, limited by the number of registers: rows of a tile that multiplies one panel as it streams; panels of a tile that
-// multiplies unpacked weights.
+// Sizes of tiles, limited by the number of registers. kFewRows: rows of a tile that multiplies one panel as it streams from memory.
+// kTilePanels: panels of a tile that multiplies unpacked weights.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 && !kCentredBytes ? 3 : 2;
 constexpr std::size_t kTilePanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyPanels = 4;  // panels of a task that unpacks

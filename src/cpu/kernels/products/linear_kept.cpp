@@ -29,7 +29,7 @@ TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byt
 
 // ---- int8: small blocks ----
 
-// Adds a tile to acc[r], the sums of rows r, with one float step for each 16 or 32 values of k that share a scale.
+// Adds a tile to acc[r], the sums of rows r, by one fused multiply-add of floats for each 16 or 32 values of k that share a scale.
 template <PackedForm kForm, std::size_t kR>
 TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, std::size_t row, std::size_t k,
                                    F32x16 (&acc)[kR][1]) {

@@ -43,7 +43,7 @@ class Upcoming {
 
  private:
   const std::byte *at_, *end_;
-  std::size_t bytes_, gap_, panels_;  // bytes of a panel to prefetch; bytes from their end to the next panel's; panels left
+  std::size_t bytes_, gap_, panels_;  // bytes of a panel to prefetch; bytes from these to the next panel's; panels left
   std::ptrdiff_t pace_, due_ = 0;     // bytes of a step; bytes that are due by now
 };
 
@@ -59,8 +59,8 @@ TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead
   }
 }
 
-// The prefetching for few rows, whose weights are multiplied as fast as they come from memory: as LinearJob::ahead says, in the same
-// panels.
+// The prefetching for few rows, whose weights are multiplied as fast as they come from memory: prefetches in the panels that are being
+// multiplied, LinearJob::ahead further on.
 template <std::size_t kPanels>
 struct NotFarAhead {
   static constexpr std::size_t kLeastStep = kSparse;  // bytes that a step should have at least
@@ -74,8 +74,8 @@ struct NotFarAhead {
   }
 };
 
-// The prefetching for products that take longer than reading their weights, with short steps: prefetches the next kPanels panels, side by
-// side. (Upcoming would have a branch in each step, which is often mispredicted.)
+// The prefetching for products that take longer than reading their weights, and whose steps are short. While kPanels panels are multiplied,
+// prefetches the next kPanels panels, side by side. (Upcoming would have a branch in each step, which is often mispredicted.)
 template <std::size_t kPanels>
 class NextPanels {
  public:
@@ -122,9 +122,9 @@ struct FurtherOn {
 };
 
 // Cuts the rows of a job into tiles to multiply panels from `panel` on, and calls fn(Count<rows of the tile>, first row, ask) for each
-// tile. `ask` is one of the three kinds of prefetching above. NotFarAhead is for few rows; from kAskingRows rows on, or with more rows than
-// a tile has, a product takes longer than reading the weights. `steps`: the steps in which a tile of rows multiplies the panels.
-// kMayBeLarge: panels of usual models may be too large for NextPanels (in 8 bits from 32,000 inputs on).
+// tile. `ask` is one of the three kinds of prefetching above. For few rows: NotFarAhead. From kAskingRows rows on, or with more rows than a
+// tile has, a product takes longer than reading the weights; then: NextPanels. Exception: if kMayBeLarge and the panels are too large for
+// NextPanels (in 8 bits from 32,000 inputs on): FurtherOn. `steps`: the steps in which a tile of rows multiplies the panels.
 template <std::size_t kMost, std::size_t kAskingRows, std::size_t kPanels, bool kMayBeLarge = false, class Fn>
 TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, std::size_t steps, Fn fn) {
   static_assert(kAskingRows > 1);

@@ -9,8 +9,8 @@
 //   larger, smaller a > b ? a : b and a < b ? a : b, also for NaN and zeros
 //   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and of `x` (-127..127) in each lane, exact. With
 //                   kCentredBytes, dot4<8> subtracts 128 from each w (sets that multiply signed bytes)
-//   pair_products   the same products, each two added, as two words a lane. With more than 6 bits words overflow. kPairs: true if it is
-//                   faster than dot4 to sum these words up (add_words) while words hold the sums
+//   pair_products   the products of dot4, added only in pairs: two words (16 bits) a lane. With more than 6 bits a word overflows.
+//                   kPairs: true if it is faster than dot4 to add such words up (add_words), as long as a word holds the sum
 //   dot2            sum + the products of two words in each lane
 //   widen_i8        stores signed bytes as a register of words. kWords: true if widen_i8 and dot2 are faster than dot4<8> for many rows
 //   add_fifth_bits  adds 16 to byte i where bit i is set

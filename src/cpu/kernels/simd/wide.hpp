@@ -1,6 +1,6 @@
-// Several vectors side by side, for long chains of arithmetic. A processor overlaps only a few dozen instructions, fewer than a long chain
-// has. So the instructions of independent chains must alternate (one silu after another took twice the time in avx512). Wide has the
-// operators and functions that math_inline.hpp needs.
+// Several vectors side by side, for long chains of arithmetic (an exponential, for example). A processor overlaps only the next few dozen
+// instructions, fewer than a long chain has. So it overlaps two independent chains only if their instructions alternate (one silu after
+// another took twice the time in avx512). Wide has the operators and functions that math_inline.hpp needs.
 #pragma once
 
 #include "core/math_inline.hpp"
