@@ -20,7 +20,7 @@ inline Error empty_handle(const char* name) noexcept {
 
 // Returns the error for an empty Tokenizer. The tokenizer of an engine without a vocabulary is empty too.
 inline Error no_tokenizer_error() noexcept {
-  return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none, or it was left out; give token ids");
+  return make_error(ErrorCode::invalid_state, "there is no tokenizer: the model's file has none (a folder needs its tokenizer.json or tokenizer.model), or it was left out; give token ids");
 }
 
 // Returns a reference to a T{}. Functions that return a reference return this object if their handle is empty. The T{} is made at the first

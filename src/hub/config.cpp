@@ -68,6 +68,9 @@ Result<Config> Config::read(const std::filesystem::path& folder) {
                     "the folder has adapter_config.json and no config.json: it is an adapter (LoRA), not a model; load the model that it belongs to");
   }
   if (config.whole_.is_null()) {
+    if (std::filesystem::exists(folder / "config.json", ignored)) {
+      return error_at(ErrorCode::corrupt_file, os::text_of(folder / "config.json"), "the file is empty, as after an interrupted download: fetch it again");
+    }
     if (std::filesystem::exists(folder / "params.json", ignored)) {
       return error_at(ErrorCode::unsupported, os::text_of(folder / "params.json"),
                       "the folder is in Mistral's own layout (params.json, consolidated.safetensors): fetch config.json and the model's other *.safetensors too");

@@ -66,6 +66,18 @@ TEST_CASE("a converted folder gives the logits of the folder", "[convert]") {
   }
 }
 
+TEST_CASE("a converted folder has the keys that llama.cpp needs and the library does not", "[convert]") {
+  if (!fs::exists(kTool)) return tests::skip("tessera-convert (not built)");
+  const Place place;
+  const fs::path file = place / "model.gguf";
+  const auto key_of = [&](const char* folder, const char* key) {
+    REQUIRE(run((golden_dir() / folder).string() + " " + file.string(), place / "messages") == 0);
+    return must(must(ModelFile::open(file)).metadata().unsigned_integer(key));
+  };
+  CHECK(key_of("encoders/bert", "tokenizer.ggml.token_type_count") == 2);
+  CHECK(key_of("folders/ernie4_5-moe", "ernie4_5-moe.interleave_moe_layer_step") == 1);
+}
+
 std::size_t count_files(const fs::path& folder, std::string_view part) {
   std::size_t count = 0;
   for (const auto& entry : fs::directory_iterator(folder)) count += entry.path().filename().string().find(part) != std::string::npos ? 1 : 0;

@@ -188,6 +188,10 @@ TEST_CASE("a folder that cannot be loaded is refused with the file and the key",
     fs::remove(folder.path() / "config.json");
     wanted = "the folder has no config.json";
   }
+  SECTION("config.json is empty") {
+    folder.write("config.json", "");
+    wanted = "config.json: the file is empty, as after an interrupted download: fetch it again";
+  }
   SECTION("an adapter") {
     fs::rename(folder.path() / "config.json", folder.path() / "adapter_config.json");
     wanted = "it is an adapter (LoRA), not a model";

@@ -149,6 +149,11 @@ Status set_keys(const ModelSource& model, const Arguments& arguments, GgufWriter
   const auto settings = list_tokenizer(model.settings());
   if (!settings) return settings.error();
   if (auto ok = write_settings(writer, **settings); !ok) return ok;
+  // tessera does not need this key; llama.cpp loads no BERT without it.
+  for (const TensorInfo& tensor : model.tensors()) {
+    if (tensor.name != "token_types.weight") continue;
+    if (auto ok = writer.set("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(tensor.dims[1])); !ok) return ok;
+  }
   if (!arguments.keeps_formats()) {
     if (auto ok = writer.set("general.file_type", tool::file_type(arguments.options.target)); !ok) return ok;
   }

@@ -73,6 +73,7 @@ std::string read_small(const fs::path& path) {
 Result<fs::path> in_ollama(std::string_view text, std::string_view name) {
   fs::path store = variable("OLLAMA_MODELS").value_or(home() / ".ollama" / "models");
   if (!is_folder(store) && is_folder("/usr/share/ollama/.ollama/models")) store = "/usr/share/ollama/.ollama/models";
+  const std::string_view wanted = name;  // as Ollama's own commands take it
   std::string_view tag = "latest";
   if (const std::size_t colon = name.rfind(':'); colon != std::string_view::npos) tag = name.substr(colon + 1), name = name.substr(0, colon);
   std::string_view owner = "library";
@@ -85,7 +86,7 @@ Result<fs::path> in_ollama(std::string_view text, std::string_view name) {
     for (const fs::path& model : contents(all)) {
       for (const fs::path& own : contents(model)) names.push_back(fmt::format("{}:{}", text_of(model.filename()), text_of(own.filename())));
     }
-    return not_there(text, fmt::format("Ollama's store {} has no such model; it has {}. Fetch it with: ollama pull {}", text_of(store), list_of(names), name));
+    return not_there(text, fmt::format("Ollama's store {} has no such model; it has {}. Fetch it with: ollama pull {}", text_of(store), list_of(names), wanted));
   }
   const auto json = Json::parse(read_small(manifest));
   const Json* layers = json ? json->find("layers") : nullptr;
@@ -99,7 +100,7 @@ Result<fs::path> in_ollama(std::string_view text, std::string_view name) {
     if (!is_name(blob)) break;
     const fs::path path = store / "blobs" / blob;
     if (fs::exists(path, ignored)) return path;
-    return not_there(text, fmt::format("{} is missing: fetch the model again with: ollama pull {}", text_of(path), name));
+    return not_there(text, fmt::format("{} is missing: fetch the model again with: ollama pull {}", text_of(path), wanted));
   }
   return Error(ErrorCode::corrupt_file, "the manifest names no model file", text_of(manifest));
 }

@@ -162,6 +162,7 @@ void map_ernie_moe(Mapping& m) {
   m.set(Setting::n_dense_layers, std::int64_t{1}, "moe_layer_start_index");
   m.copy_integer(Setting::n_dense_layers, "moe_layer_start_index");
   m.expect_integer("moe_layer_interval", 1);
+  m.set(Setting::interleave_moe_layer_step, std::int64_t{1}, "moe_layer_interval");  // llama.cpp needs it
   const std::int64_t last = m.integer("moe_layer_end_index").value_or(-1);
   if (last != -1 && last < m.given(Setting::n_layers) - 1) m.refuse(ErrorCode::unsupported, "moe_layer_end_index", "a dense layer follows one with experts");
   expect_silu(m);
