@@ -54,7 +54,7 @@ struct EmbedOptions {
   bool normalises = true;
   LongText long_text = LongText::cut;
   std::uint32_t overlap = 0;        // LongText::windows: tokens that a window shares with the one before it. A prompt is in the first window only
-  // Most tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0: the number that the model's
+  // The largest number of tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0: the number that the model's
   // files state, or the context.
   std::uint32_t most_tokens = 0;
   std::stop_token stop = {};        // checked before every layer

@@ -214,9 +214,9 @@ struct ModelSpec {
   // layer and the token's ordinary embedding. 0: layers receive none.
   std::uint32_t per_layer_dim = 0;
 
-  // Number of layers in the file that are not loaded: layers after the last one, which guess further tokens. With EngineOptions::mtp the
-  // first of these layers is loaded, as the only layer of draft_heads. (With EngineOptions::draft_heads, draft_heads comes from another
-  // file.)
+  // Number of layers in the file that are not loaded. They come after the model's last layer and guess further tokens (MTP heads). With
+  // EngineOptions::mtp the first of these layers is loaded, as the only layer of draft_heads. (With EngineOptions::draft_heads, draft_heads
+  // comes from another file.)
   std::uint32_t n_left_out = 0;
 
   std::vector<RopeSpec> ropes;  // LayerSpec::rope is an index into it
