@@ -50,8 +50,8 @@ class Bins {
 // Estimates two logits, `low` and `high`, between which the cut most likely lies. The cut is the logit at which the weights, added up from
 // the highest logit down, reach p * sum. The estimate uses a sample of the candidates, at equal distances in their list. If a few
 // candidates have nearly all the weight, a sample tells too little. Then `high` is infinity, and `low` is a safe bound instead of an
-// estimate: each candidate below `low` weighs less than (1 - p) / n of the sum. Together these weigh less than 1 - p of the sum, so the cut
-// is not among them.
+// estimate: each candidate below `low` weighs less than (1 - p) / n of the sum. All candidates below `low` together weigh less than 1 - p of
+// the sum, so the cut is not among them.
 constexpr std::size_t kSample = 4096;
 struct Bracket {
   float low = 0.0f, high = std::numeric_limits<float>::infinity();
