@@ -39,8 +39,8 @@ struct AdapterBase {
   std::span<const AdaptedTensor> tensors;     // sorted by name
   std::uint32_t n_layers = 0;                 // without draft heads
   std::uint64_t vocab_size = 0;
-  // Number of heads, and of KV heads, in layers that have heads. 0: the settings say it. (An engine's settings do not keep lists with a
-  // number for each layer, so an engine sets these fields.)
+  // Number of heads, and of KV heads, in layers that have heads. 0: the number is read from `settings`. (An engine sets both fields,
+  // because its settings do not keep lists with a number for each layer.)
   std::uint64_t heads = 0, kv_heads = 0;
 };
 
