@@ -8,7 +8,7 @@
 //
 // weight = scale * (integer - zero). Version 1 of the format stores zero - 1 (modulo 2^bits). Version 2 ("checkpoint_format":
 // "gptq_v2") stores zero. GPTQModel writes version 1 in another way (v1_words): for 2, 4 and 8 bits it subtracts 1 from all
-// integers of a word at once, so a zero point of 0 borrows from the next integer. These files are read accordingly.
+// integers of a word at once, so a zero point of 0 borrows from the next integer. The reader adds 1 to all integers of a word at once.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
