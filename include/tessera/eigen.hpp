@@ -6,7 +6,8 @@
 //   auto softer = tessera::eigen::stage([](auto logits) { logits /= 2.0f; });
 //   auto sampler = tessera::sampling::chain().stage(softer).seed(1).build();
 //
-// A view of logits is valid until the next call on their session. A view of keys or values is valid until their cache is next changed.
+// A view of logits is valid until the next call on the session that has computed the logits. A view of keys or values is valid until the KV
+// cache is next changed.
 #pragma once
 
 #include <cstddef>
