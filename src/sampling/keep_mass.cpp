@@ -101,9 +101,10 @@ struct Everyone {
 
 }  // namespace
 
-// Puts the `count` candidates at[j] into bins by their logits. Finds the bin in which the sum of masses, added up from the highest bin down,
-// reaches `target`. Lists this bin's candidates in `keys`, adds the masses of all higher bins to `above`, and returns the number of
-// listed candidates. If bins cannot tell the candidates apart, returns `count`.
+// Puts `count` candidates into bins by their logits. at[j] is the index of the j-th of these candidates, and mass(i) is the mass of the
+// candidate with index i. Finds the bin in which the sum of masses, added up from the highest bin down, reaches `target`. Lists this bin's
+// candidates in `keys`, adds the masses of all higher bins to `above`, and returns the number of listed candidates. If bins cannot tell the
+// candidates apart, returns `count`.
 template <class Mass, class At>
 std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, std::size_t count, double& above) noexcept {
   const auto list = workspace_.keys;
