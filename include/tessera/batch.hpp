@@ -54,8 +54,8 @@ class Batch {
   // Adds a row. The session's pending tokens (session.hpp) are computed before its first row. The session must not move until
   // forward() returns.
   Status add(Session& session, const Row& row) noexcept;
-  // Adds a row for each token of a prompt. `want` is for the last row; the other rows have no result. If `tokens` is empty, adds one row,
-  // which stands for the session's last pending token.
+  // Adds a row for each token of a prompt. `want` is for the last row; the other rows have no result. If `tokens` is empty, adds one row:
+  // the row of the session's last pending token, so that this token gets the result `want`.
   Status add(Session& session, std::span<const Token> tokens, Want want = Want::logits) noexcept;
   // Adds a row for each token of a prompt, as above; `sampler` draws the token that follows the last token.
   Status add(Session& session, std::span<const Token> tokens, Sampler& sampler) noexcept;

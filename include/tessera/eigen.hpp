@@ -6,7 +6,8 @@
 //   auto softer = tessera::eigen::stage([](auto logits) { logits /= 2.0f; });
 //   auto sampler = tessera::sampling::chain().stage(softer).seed(1).build();
 //
-// A view of logits is valid until the next call on their session. A view of keys or values is valid until their cache is next changed.
+// A view of logits is valid until the next call on the session that has computed the logits. A view of keys or values is valid until the KV
+// cache is next changed.
 #pragma once
 
 #include <cstddef>
@@ -46,9 +47,10 @@ using Array = Eigen::Map<Eigen::ArrayXf>;
   return {values.data(), static_cast<Eigen::Index>(values.size() / columns), static_cast<Eigen::Index>(columns)};
 }
 
-// The KV types that Eigen views can show. Scalar: Eigen's type of a number. group: the number of neighbouring numbers that lie side by
-// side, because kernels multiply them at once (src/kv/block.hpp). INT8, FP8 and INT4 are stored with scales, so no view can show the
-// model's numbers: use kv::decode() (extend/kv/records.hpp).
+// The KV types that Eigen views can show. Scalar: Eigen's type of a number. group: the number of elements that are interleaved in memory,
+// because kernels multiply them at once: in keys neighbouring dimensions of one token, in values the same dimension of neighbouring tokens
+// (src/kv/block.hpp). INT8, FP8 and INT4 are stored with scales, so no view can show the model's numbers: use kv::decode()
+// (extend/kv/records.hpp).
 template <class Scalar>
 struct KvScalar;
 template <>
@@ -71,8 +73,8 @@ template <class Scalar>
 using KvMatrix = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 
 // Returns one head's keys in a page of a layer: a row for each token, a column for each of the dimensions member, member + group,
-// member + 2 * group, ...  [page_tokens, dimensions / group]. For float, whose group is 1, these are the whole keys. In the types of 16
-// bits pairs of dimensions lie side by side, so one view shows half of the dimensions: the even ones with `member` 0, the odd ones with 1.
+// member + 2 * group, ...  [page_tokens, dimensions / group], where `group` is KvScalar::group. float: `group` is 1, so the view shows all
+// dimensions. Types of 16 bits: `group` is 2, so a view shows half of the dimensions: the even ones if `member` is 0, the odd ones if 1.
 // Rows of tokens that are not computed yet hold arbitrary numbers. The view is empty if the layer has another type or no keys, if the page
 // was freed, or if `member` is not below the group.
 template <class Scalar>
@@ -89,9 +91,9 @@ template <class Scalar>
 }
 
 // Returns one head's values in a page of a layer: a row for each dimension, a column for each of the page's tokens member, member + group,
-// member + 2 * group, ...  [value_dim, page_tokens / group]. For float these are all tokens. In values of 16 bits pairs of tokens (not of
-// dimensions, as in keys) lie side by side. The view is empty in the same cases as for keys(), and if the layer's values lie in its keys
-// (latent attention).
+// member + 2 * group, ...  [value_dim, page_tokens / group], where `group` is KvScalar::group. float: the view shows all tokens. Types of
+// 16 bits: a view shows half of the tokens, because values of neighbouring tokens are interleaved (in keys, neighbouring dimensions are).
+// The view is empty in the same cases as for keys(), and if the layer's values lie in its keys (latent attention).
 template <class Scalar>
 [[nodiscard]] KvMatrix<Scalar> values(const KvLayerView& layer, std::size_t kv_head, std::size_t page, std::size_t member = 0) noexcept {
   constexpr Eigen::Index kGroup = KvScalar<Scalar>::group;

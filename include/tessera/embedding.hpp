@@ -54,8 +54,8 @@ struct EmbedOptions {
   bool normalises = true;
   LongText long_text = LongText::cut;
   std::uint32_t overlap = 0;        // LongText::windows: tokens that a window shares with the one before it. A prompt is in the first window only
-  // Most tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0: the number that the model's
-  // files state, or the context.
+  // The largest number of tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0: the number
+  // that the model's files state, or the context.
   std::uint32_t most_tokens = 0;
   std::stop_token stop = {};        // checked before every layer
   // Called after each text, with the number of finished texts and the number of all texts. Return false to cancel.

@@ -122,17 +122,17 @@ struct EngineOptions {
   std::uint32_t rank_timeout_ms = 120'000;
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
-  // Most tokens of a step of a prefill. Exception: in a model that reads a text as a whole (an encoder), a step has room for the whole
-  // context: at most 8192 tokens, which is then also the largest default context. Short texts are still read together up to step_rows
-  // tokens.
+  // The largest number of tokens that one step of a prefill computes. Exception: in a model that reads a text as a whole (an encoder), a
+  // step has room for the whole context: at most 8192 tokens, which is then also the largest default context. Short texts are still read
+  // together up to step_rows tokens.
   std::uint32_t step_rows = 512;
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
   std::uint64_t memory_budget = 0;                       // bytes that Plan::peak may reach; 0: no limit
-  // Most bytes of KV pages, of all paged sessions and the prefix index together. 0: sessions get all pages that they need, and pages that
-  // no session uses stay in the prefix index while all pages together are within Plan::kv.
+  // Limit, in bytes, for the KV pages of all paged sessions and of the prefix index together. 0: sessions get all pages that they need, and
+  // pages that no session uses stay in the prefix index while all pages together are within Plan::kv.
   std::uint64_t kv_budget = 0;
-  // Most bytes of all loaded adapters together (Engine::adapter()). Plan::peak includes these bytes. 0: the rest of memory_budget, or no
-  // limit if memory_budget is 0.
+  // Limit, in bytes, for all loaded adapters together (Engine::adapter()). Plan::peak includes these bytes. 0: the rest of memory_budget,
+  // or no limit if memory_budget is 0.
   std::uint64_t adapter_budget = 0;
   // Path of a file for KV pages that are moved out of memory: pages of suspended sessions, and pages of the prefix index when memory is
   // short. The file must not exist. The engine creates the file in its full size (kv_file_bytes) and removes its name, so the file

@@ -51,10 +51,10 @@ struct SpeculateOptions {
   std::shared_ptr<const Drafter> drafter = {};  // none: no speculation
   std::uint32_t max_drafts = 8;                 // drafts in a step at most, 1 to 64
   DraftLength length = DraftLength::by_goodput;
-  // The most chains of a tree of drafts, 1 to 16, for drafters that make trees. Chains branch off where several tokens may follow, and the
-  // longest chain of accepted drafts is kept. Each chain except the first takes a page of each group of layers (layers with the same
-  // window) during its step. Drafts do not branch if no page is free, or if pages cannot be forked (contiguous sessions, recurrent layers,
-  // a loaded MTP head, a token budget).
+  // The largest number of chains in a tree of drafts, 1 to 16, for drafters that make trees. Chains branch off where several tokens may
+  // follow, and the longest chain of accepted drafts is kept. During a step, each chain except the first takes a page of each group of
+  // layers (layers with the same window). Drafts do not branch if no page is free, or if pages cannot be forked (contiguous sessions,
+  // recurrent layers, a loaded MTP head, a token budget).
   std::uint32_t branches = 1;
 };
 

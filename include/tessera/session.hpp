@@ -218,7 +218,7 @@ class Session {
   [[nodiscard]] std::span<const Hash128> contents() const noexcept;  // content_hash() of each embedding among tokens(), in order
   [[nodiscard]] bool has_pending() const noexcept;
   // Returns the position to pass to Sampler::sample() for the next token: tokens().size() plus the number of tokens that edits removed. So
-  // no position is used twice, and therefore no random number of the sampler.
+  // each draw has another position. This matters because the sampler's random numbers depend on the position.
   [[nodiscard]] std::uint64_t next_position() const noexcept;
   [[nodiscard]] std::span<const float> logits() const noexcept;      // after the last token  [vocab]; empty if unknown
   [[nodiscard]] std::size_t context() const noexcept;                // tokens at most

@@ -39,8 +39,8 @@ struct AdapterBase {
   std::span<const AdaptedTensor> tensors;     // sorted by name
   std::uint32_t n_layers = 0;                 // without draft heads
   std::uint64_t vocab_size = 0;
-  // Number of heads, and of KV heads, in layers that have heads. 0: the settings say it. (An engine's settings do not keep lists with a
-  // number for each layer, so an engine sets these fields.)
+  // Number of heads, and of KV heads, in layers that have heads. 0: the number is read from `settings`. (An engine sets both fields,
+  // because its settings do not keep lists with a number for each layer.)
   std::uint64_t heads = 0, kv_heads = 0;
 };
 
@@ -56,9 +56,9 @@ struct AdapterTensor {
   std::vector<std::byte> b = {};  // [b_count, outputs, rank]; embeddings: [inputs, rank]
   std::vector<float> lengths = {};  // [count * outputs], DoRA's magnitude: the length of each row of W + scale * B A; empty: not DoRA
   float scale = 1.0f;           // alpha / rank, alpha / sqrt(rank) (rsLoRA), or 1 if the file states no alpha
-  // true: changes the table of embeddings: the rows of tokens, but no product. If the table is also the output matrix (a tied model), the
-  // product with the table stays the same. false: changes a product. In a tied model, `tensor` is the table also for the change of the
-  // output's product.
+  // true: changes the rows that are looked up in the table of embeddings. false: changes the product with a matrix. A tied model uses the
+  // table as the output matrix too, so `tensor` is the table for both kinds of change: with true the output's product stays the same, with
+  // false the looked-up rows stay the same.
   bool is_embedding = false;
 };
 

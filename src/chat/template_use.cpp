@@ -150,8 +150,8 @@ Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFor
     check.written = written;
     check.printed = written.find(kTool) != written.npos && written.find(kCity) != written.npos;
     if (!check.printed) return check;
-    // The end of the prompt does not belong to the answer. Some formats accept calls only at the very beginning, so also try it without
-    // leading white space.
+    // The end of the prompt does not belong to the answer. Some formats accept calls only at the very beginning of the answer, so the
+    // answer is also tried without its leading white space.
     for (const std::size_t from : {head, std::min(written.find_first_not_of(" \n", head), written.size())}) {
       TESSERA_TRY(OutputParser parser, OutputParser::create(format, {.starts_in_reasoning = format.ends_in_reasoning(header.substr(0, head)), .tools = {tool()}}));
       TESSERA_TRY_STATUS(parser.push(written.substr(from)));

@@ -1,5 +1,5 @@
-// IEEE binary16 and bfloat16 conversions in plain integer and f32 arithmetic, so that every machine gives the same bits
-// and loops over them vectorise: no branches. Rounding is to nearest, ties to even; NaN stays NaN (made quiet).
+// Conversions of IEEE binary16 and bfloat16, in plain integer and f32 arithmetic, so that every machine gives the same bits. They have no
+// branches, so that compilers vectorise loops over them. Rounding is to nearest, ties to even; NaN stays NaN (made quiet).
 #pragma once
 
 #include <bit>

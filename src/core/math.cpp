@@ -30,9 +30,9 @@ struct Reduced {
   std::uint64_t quadrant;
 };
 
-// Returns x - n pi/2 as a pair, where n pi/2 is the multiple of pi/2 nearest to x; |x| <= 1e9. pi/2 is split into parts of 33 bits. Their
-// products with n are exact while n has up to 20 bits (|x| up to 1.6e6) (Cody and Waite, "Software Manual for the Elementary Functions",
-// 1980).
+// Returns x - n pi/2 as a pair, where n pi/2 is the multiple of pi/2 nearest to x; |x| <= 1e9. pi/2 is split into parts of 33 bits. The
+// product of a part with n is exact while n has up to 20 bits (|x| up to 1.6e6) (Cody and Waite, "Software Manual for the Elementary
+// Functions", 1980).
 Reduced reduce(double x) noexcept {
   const double shifted = x * 0x1.45f306dc9c883p-1 + kRound;
   const double n = shifted - kRound;

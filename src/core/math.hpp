@@ -1,6 +1,6 @@
 // Elementary functions of our own: made of + - * / and bit operations in one fixed order, so that every machine, compiler and C library
-// gives the same bits. The functions assume rounding to nearest. Subnormal inputs and results of the f32 functions count as zero where the
-// comment says so. NaN in gives NaN out. tests/core/test_math.cpp tests the stated errors.
+// gives the same bits. The functions assume rounding to nearest. Subnormal inputs and results of an f32 function count as zero where the
+// function's comment says so. NaN in gives NaN out. tests/core/test_math.cpp tests the stated errors.
 #pragma once
 
 namespace tessera::math {

@@ -75,8 +75,8 @@ template <class V>
   return with_sign_of(if_less(t, 0.63f, small, large), x);
 }
 
-// erf(x). For |x| < 0.92: x P(x^2), P near-minimax of degree 6. Otherwise: 1 - e^(-t Q(t)) with t Q(t) = -ln erfc(t), Q of degree 6, with
-// x's sign.
+// Returns erf(x). For |x| < 0.92: x P(x^2), where P is a near-minimax polynomial of degree 6. Otherwise, with t = |x|: 1 - e^(-t Q(t)) with
+// the sign of x, where Q is a polynomial of degree 6 and t Q(t) = -ln erfc(t).
 template <class V>
 [[nodiscard, gnu::always_inline]] static constexpr V erf(V x) noexcept {
   const V positive = magnitude(x);

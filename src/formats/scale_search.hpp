@@ -2,8 +2,8 @@
 // sub-block the search tries scales that put the value of largest magnitude on the lowest level, on the highest level, or on one of several
 // targets near these two. With each scale it rounds the values to levels, computes the scale that fits these levels with the least weighted
 // squared error, and keeps the best result. A value's weight is x * x plus the sub-block's mean of x * x. With ggml's weight, x * x, the
-// squared error is 3 % larger. Then the scales of a superblock are rounded to integers; the integers above and below each are tried too,
-// with the values that they decode to.
+// squared error is 3 % larger. Then the scales of a superblock are rounded to integers times one f16 scale. For each sub-block the integer,
+// the integer below and the integer above are tried as the scale, and the one whose decoded values have the least error is kept.
 //
 // A format's levels are a type with
 //   sub      values of a sub-block

@@ -1,8 +1,9 @@
 // Earley's parser (1970), which reads terminals. A row is the set of items after the terminals that were read so far, and refers to earlier
 // rows by id. If two positions of a text have the same items, they have the same row. So a row is the state of the parser: what follows it
-// is computed only once, and going back in the text means going back to an earlier row's id. An item consists of a position in a rule (a
-// node), a number with which lists and objects count, the row where the rule was called, and the rule that is completed at the end. If the
-// last symbol of a rule is a call, the called rule's items get the caller's origin, so that right recursion does not nest.
+// is computed only once, and going back in the text means going back to an earlier row's id. An item says that a rule is being read, and
+// how far: the rule, a position in it (a node), the row in which the rule was called (the origin), and a number with which lists and
+// objects count. If the last symbol of a rule is a call, the called rule's items get the caller's origin and rule, so that right recursion
+// does not nest.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A hash table of ids. The table does not store the keys. Their owner stores them, and the caller passes functions that compare keys. So a
-// key of any shape (a struct, a range of a pool) is stored only once.
+// A hash table of ids. The table does not store the keys. The owner of the keys stores the keys, and passes to find() a function that
+// compares the wanted key with the key of an id. So a key of any shape (a struct, a range of a pool) is stored only once.
 #pragma once
 
 #include <cstddef>

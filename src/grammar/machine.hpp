@@ -1,5 +1,6 @@
 // A grammar as one automaton over bytes. A state is a set of terminals that are being read, each with the row of the parser at which it
-// began. States are made when they are first reached; from then on a step is a table look-up.
+// began. States are made when they are first reached. When a byte has been read once in a state, reading this byte in this state again is a
+// look-up in a table.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The transition table of an automaton that is built while it is used: state and byte lead to a state. A state's transitions are divided
-// into four pages of 64 bytes each. A page is made when one of its transitions is first set.
+// The transition table of an automaton that is built while it is used: state and byte lead to a state. A state has 256 transitions, one for
+// each value of a byte. They are stored as four arrays (Page) of 64 transitions. An array is made when one of its transitions is first set.
 #pragma once
 
 #include <array>

@@ -85,8 +85,9 @@ bool alternate_values(Recipe& recipe, std::uint64_t first) {
   return true;
 }
 
-// Adds a range of `size` rows for each head of all groups, from row `start` on. Order: the first head of each group, then the second head of
-// each group, and so on.
+// Adds to the recipe, for each value head, the head's range of `size` rows. In the folder's tensor the heads begin at row `start`, and the
+// heads of a group follow each other. Order of the added ranges: the first head of each group, then the second head of each group, and so
+// on.
 bool deal(const Shape& shape, std::uint64_t start, std::uint64_t size, Recipe& recipe) {
   if (shape.state_groups == 0 || shape.state_heads > kMostHeads || shape.state_heads % shape.state_groups != 0 || size == 0) return false;
   const std::uint64_t in_group = shape.state_heads / shape.state_groups;

@@ -41,8 +41,8 @@ bool decay(const Shape& shape, Recipe& recipe);                    // -e^x
 bool decay_column(const Shape& shape, Recipe& recipe);             // -e^x, a row of one number for each head (Mamba-2)
 bool column(const Shape& shape, Recipe& recipe);                   // a row of one number for each head
 bool norm_of_groups(const Shape& shape, Recipe& recipe);           // a row for each group
-// Qwen3.5. Here value heads are in the order in which head h belongs to group h mod n_groups. In folders the heads of a group follow each
-// other.
+// Qwen3.5. In folders the value heads of a group follow each other. The results have the first head of each group, then the second head of
+// each group, and so on: value head h belongs to group h mod n_groups.
 bool dealt_values(const Shape& shape, Recipe& recipe);             // rows of all value heads
 bool dealt_heads(const Shape& shape, Recipe& recipe);              // one row or number for each head
 bool dealt_decay(const Shape& shape, Recipe& recipe);

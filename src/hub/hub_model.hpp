@@ -1,5 +1,6 @@
 // A model as hubs publish it: a folder with config.json, the tokenizer's files, and the weights in *.safetensors. As a ModelSource it has
-// the settings and tensors that the same model has in GGUF. A converter's computations are made when a tensor is read.
+// the settings and tensors that the same model has in GGUF. What a converter to GGUF does with a tensor (rows in another order, 1 added to
+// each number, ...) is done here each time the tensor is read.
 #pragma once
 
 #include <filesystem>

@@ -24,8 +24,9 @@ enum class Numbers : std::uint8_t {
   minus_exponential,     // -e^x: rates of decay, which hubs keep as their logarithm
 };
 
-// A range of rows of the result, and the rows of one part from which the range is copied. Row i of the range is the part's row
-// first + (i / run) * stride + (i % run) * step.
+// A range of rows of the result, and the rows of one part from which the range is copied. The range consists of runs of `run` rows. In the
+// part, consecutive rows of a run lie `step` rows apart, and the first rows of consecutive runs lie `stride` rows apart. So row i of the
+// range is the part's row first + (i / run) * stride + (i % run) * step.
 struct RowRange {
   std::uint32_t part = 0;
   std::uint64_t rows = 0;

@@ -5,8 +5,8 @@
 
 namespace tessera::os {
 
-// Returns the number of processors that the system lets this thread use, at least 1. Linux: the processors in its affinity mask. Windows:
-// those of the process. macOS: the fast ones.
+// Returns the number of processors that the system lets this thread use, at least 1. Linux: the processors in the thread's affinity mask.
+// Windows: the processors that the process may use. macOS: the fast processors.
 [[nodiscard]] std::size_t affine_processors() noexcept;
 
 // Returns the processor time that the process may use, as a number of processors: the quota of control groups (Linux) or of a job

@@ -76,8 +76,8 @@ struct Awaited {
   bool to_send = false, to_receive = false;    // what to wait for; neither: the socket is left out
   bool can_send = false, can_receive = false;  // "can" is also set if the connection has an error, which the next call returns
 };
-// Waits until one of the sockets is ready, or until `timeout` has passed (then no socket is ready). Returns 0, or the system's number of an
-// error.
+// Waits until one of the sockets can send or receive, as its element asks (to_send, to_receive), or until `timeout` has passed. Sets
+// can_send and can_receive of all elements. Returns 0, or the system's number of an error.
 [[nodiscard]] int wait_for(std::span<Awaited> sockets, std::chrono::milliseconds timeout);
 
 }  // namespace tessera::os

@@ -50,8 +50,8 @@ class Bins {
 // Estimates two logits, `low` and `high`, between which the cut most likely lies. The cut is the logit at which the weights, added up from
 // the highest logit down, reach p * sum. The estimate uses a sample of the candidates, at equal distances in their list. If a few
 // candidates have nearly all the weight, a sample tells too little. Then `high` is infinity, and `low` is a safe bound instead of an
-// estimate: each candidate below `low` weighs less than (1 - p) / n of the sum. Together these weigh less than 1 - p of the sum, so the cut
-// is not among them.
+// estimate: each candidate below `low` weighs less than (1 - p) / n of the sum. All candidates below `low` together weigh less than 1 - p of
+// the sum, so the cut is not among them.
 constexpr std::size_t kSample = 4096;
 struct Bracket {
   float low = 0.0f, high = std::numeric_limits<float>::infinity();
@@ -101,9 +101,10 @@ struct Everyone {
 
 }  // namespace
 
-// Puts the `count` candidates at[j] into bins by their logits. Finds the bin in which the sum of masses, added up from the highest bin down,
-// reaches `target`. Lists this bin's candidates in `keys`, adds the masses of all higher bins to `above`, and returns the number of
-// listed candidates. If bins cannot tell the candidates apart, returns `count`.
+// Puts `count` candidates into bins by their logits. at[j] is the index of the j-th of these candidates, and mass(i) is the mass of the
+// candidate with index i. Finds the bin in which the sum of masses, added up from the highest bin down, reaches `target`. Lists this bin's
+// candidates in `keys`, adds the masses of all higher bins to `above`, and returns the number of listed candidates. If bins cannot tell the
+// candidates apart, returns `count`.
 template <class Mass, class At>
 std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, std::size_t count, double& above) noexcept {
   const auto list = workspace_.keys;

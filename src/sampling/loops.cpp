@@ -7,8 +7,9 @@
 namespace tessera::sampling::loops {
 namespace {
 
-// Returns math::exp(x) for x <= 0, with the same bits but fewer operations: x needs no upper limit, and 2^n is one factor, since n is at
-// least -126.
+// Returns math::exp(x) for x <= 0, with the same bits but fewer operations. Both functions compute e^x as 2^n * e^r, with an integer n and
+// a small r. Here x needs no upper limit. And one multiplication by 2^n is enough: n is at least -126 (for a smaller x the result is 0), so
+// a float can represent 2^n.
 [[gnu::always_inline]] inline float exp_below_zero(float x) noexcept {
   using namespace math::inlined;
   const float clamped = at_least(x, -88.0f);

@@ -1,5 +1,5 @@
-// The loops over whole vocabularies: plain arithmetic in steps of kLanes, which compilers vectorise. Every machine gives
-// the same bits, because no sum's order depends on the vectors' width.
+// The loops over whole vocabularies: plain arithmetic on kLanes numbers at a time, which compilers vectorise. Every machine gives
+// the same bits, because the order of each sum depends on kLanes, and not on the width of the machine's vectors.
 #pragma once
 
 #include <array>

@@ -25,8 +25,8 @@ class TokenList {
   void reserve(std::size_t more) {
     const std::size_t needed = tokens_.size() + more;
     if (needed <= tokens_.capacity()) return;
-    // A text has more tokens than bytes only if spaces are added, or characters are spelled as byte tokens. Beyond that bound the list
-    // grows slowly.
+    // A text has more tokens than bytes only if spaces are added, or characters are spelled as byte tokens. So the list doubles up to about
+    // one token for each byte, and grows slowly beyond.
     const std::size_t capacity = tokens_.capacity();
     const std::size_t grown = needed <= bound_ ? std::min(2 * capacity, bound_) : capacity + capacity / 4;
     tokens_.reserve(std::max(needed, grown));

@@ -61,7 +61,8 @@ class Vocabulary {
   // GPT-2's alphabet (gpt2).
   [[nodiscard]] std::uint32_t byte_token(unsigned char byte) const noexcept { return byte_tokens_[byte]; }
   // Returns the token for characters and bytes that no other token has: the unknown token; kNoToken if there is none. Exception: if the
-  // unknown token is a control token, returns kNoToken. Some vocabularies name an end of text there, and no text may become that token.
+  // unknown token is a control token, returns kNoToken. (Some vocabularies name their end-of-text token as the unknown token, and no text
+  // may become the end-of-text token.)
   [[nodiscard]] std::uint32_t stand_in() const noexcept {
     return unknown_ == kNoToken || type(unknown_) == TokenType::control ? kNoToken : unknown_;
   }

@@ -45,8 +45,8 @@ enum class ErrorCode : std::int32_t {
 // position), which may be empty. Message and place are one line of UTF-8 each; characters from a file or a caller that cannot be
 // printed are replaced by '?'.
 //
-// An Error is two words. Copies share the texts, so a copy never allocates and never fails. A moved-from Error is unchanged. A
-// default-constructed Error is empty: code none, no texts.
+// An Error has the size of a std::shared_ptr (two pointers). Copies share the texts, so a copy never allocates and never fails. A
+// moved-from Error is unchanged. A default-constructed Error is empty: code none, no texts.
 class [[nodiscard]] Error {
  public:
   constexpr Error() noexcept = default;

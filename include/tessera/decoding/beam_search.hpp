@@ -4,8 +4,9 @@
 //   auto beams = tessera::beam_search(session, {.beams = 4, .max_tokens = 64});
 //   if (beams) std::puts(beams->front().text.c_str());
 //
-// Beams are forks of the session and share the KV pages of their common beginning. A beam's own pages are only the pages that no other beam
-// filled, and at most one more page of each group of layers (layers with the same window).
+// Beams are forks of the session. Beams that begin with the same tokens share the KV pages that these tokens fill. A beam has only the
+// following pages for itself: pages with tokens that no other beam has, and at most one more page of each group of layers (layers with the
+// same window).
 #pragma once
 
 #include <cstddef>

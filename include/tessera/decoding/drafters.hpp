@@ -41,8 +41,9 @@ struct LookaheadOptions {
 // `ngram` is not 2 to 16.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> lookahead_drafter(const LookaheadOptions& options = {}) noexcept;
 
-// Drafts the text that a grammar forces (Sampler::forced()), cut into tokens by the tokenizer. If `otherwise` is set, it drafts where the
-// grammar leaves a choice. The last token of a forced text is not drafted, because the model may write a longer token there.
+// Drafts the text that a grammar forces (Sampler::forced()), cut into tokens by the tokenizer. Where the grammar leaves a choice, the
+// drafter `otherwise` drafts, if it is set. The last token of a forced text is not drafted, because the model may write a longer token
+// there.
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> forced_drafter(std::shared_ptr<const Drafter> otherwise = {}) noexcept;
 
 // Drafts with a smaller model that has the same tokenizer (Leviathan, Kalman, Matias 2023). Each generation has its own session of

@@ -113,8 +113,8 @@ struct KvInputs {
     return {tokens.subspan(beginning.tokens.size()), contents.subspan(beginning.contents.size()), adapters,
             position + beginning.tokens.size()};
   }
-  // Returns the adapters whose first position is one of these inputs. Adapters with an earlier first position are part of the key of
-  // earlier inputs.
+  // Returns the adapters that begin at one of these inputs (KvAdapter::from). They are part of the key under which the prefix index stores
+  // the inputs' page. Adapters that begin earlier are left out, because they are part of the key of an earlier page.
   [[nodiscard]] std::span<const KvAdapter> beginning_adapters() const noexcept {
     std::size_t first = 0, last = 0;
     while (first < adapters.size() && adapters[first].from < position) ++first;

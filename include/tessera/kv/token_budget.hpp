@@ -4,9 +4,9 @@
 //
 //   auto session = engine.session({.kv = {.budget = {.tokens = 256, .choice = TokenChoice::snapkv}}});
 //
-// Layers with a sliding window: by default all layers hold the same tokens, up to the budget. Exception: if `recent` is at least the tokens
-// of the longest window plus the tokens of a page, layers with a window hold the tokens that their window sees, and the budget limits only
-// the other layers.
+// Layers with a sliding window: by default all layers hold the same tokens, up to the budget. Exception: if `recent` is at least the
+// longest window plus the tokens of a page, the budget limits only the layers without a window. Each layer with a window then holds the
+// tokens that its window sees.
 //
 // A drop leaves seven eighths of the budget (tokens_left()), so that not every further token needs a drop. A drop happens
 //   - at the end of a prompt (an append(), a session's rows in a batch, the prompt of a scheduler's request) that is longer

@@ -32,8 +32,8 @@ struct PlannedRequest {
   std::uint64_t computed = 0;          // tokens of prompt and answer whose keys and values are in the cache
   std::uint64_t dropped = 0;           // `computed` tokens whose keys and values were dropped, by a stream or by a budget of tokens
   std::uint64_t budget = 0;            // number of tokens in the cache at which tokens are dropped, once the prompt is computed; 0: never
-  // Bytes of pages that the next drop of tokens needs, in addition to the pages of the rows before the drop: copies of shared pages, pages
-  // that a window has passed (the tokens after them move up), and bytes that are set aside for the request after the drop.
+  // Bytes of pages that the request's next drop of tokens needs, without the pages of the rows before the drop. They are: copies of shared
+  // pages; pages that a window has passed, because later tokens move up into them; bytes that are set aside for the request after the drop.
   std::uint64_t drop_bytes = 0;
   std::uint64_t copy_bytes = 0;        // bytes of the copies that the next row makes of shared pages that are not full
   // True: the request never gives its pages up, because its pages could not be computed again (tokens have been dropped, for example). The
@@ -53,8 +53,8 @@ struct PlannedRequest {
   std::uint32_t drafts = 0;
   std::uint32_t branches = 0;          // chains that may branch off the first chain of drafts; each takes a page of each group of layers
   double draft_chance = 0.0, draft_seconds = 0.0;
-  // Beam searches: number of sequences that the request follows at once. While the request decodes, each has a row in a step; `drawn`
-  // counts the tokens of one sequence. next_bytes: bytes of pages that the next step takes for all sequences together.
+  // Beam searches: number of sequences that the request follows at once. While the request decodes, each of these sequences has a row in a
+  // step; `drawn` counts the tokens of one sequence. next_bytes: bytes of pages that the next step takes for all sequences together.
   std::uint32_t beams = 1;
   std::uint64_t next_bytes = 0;
   bool suspended = false;              // waiting requests: the pages of all `computed` tokens are in the kv_file and will be read back

@@ -108,8 +108,8 @@ class Scheduler {
   // within a step or within another `work` (step() called within `work` returns the same error).
   [[nodiscard]] Status between_steps(const std::function<void()>& work) noexcept;
 
-  // Cancels a request by its id, from any thread, as RequestHandle::cancel() does. An id that has ended or never existed is no error.
-  // Errors: out_of_memory, the request goes on.
+  // Cancels a request by its id, from any thread, as RequestHandle::cancel() does. It is no error if the request has ended already, or if
+  // no request ever had this id. Errors: out_of_memory, the request goes on.
   [[nodiscard]] Status cancel(std::uint64_t request) noexcept;
   // Makes submit() refuse new requests from now on. Submitted requests go on. Does not wait.
   void drain() noexcept;

@@ -17,13 +17,13 @@ struct StepLimits {
   std::uint32_t max_running = 64;    // requests at once; samples and beams count
   Batching batching = Batching::continuous;
   double max_wait = 0.1;             // seconds; dynamic batching
-  // Share of the tokens not drawn yet for which admission leaves room, 0 to 1. A request is admitted if there are pages for its prompt, and
-  // for this share of the tokens that this request and the running requests are still expected to draw. 0: admission leaves room only for
-  // the next page of each request. 1: no request is ever preempted if the expected lengths are right.
+  // How much room admission leaves for tokens that will be drawn later, 0 to 1. A request is admitted if there are pages for its prompt,
+  // and for this share of the tokens that the request and all running requests are still expected to draw. 0: admission leaves room only
+  // for the next page of each request. 1: no request is ever preempted if the expected lengths are right.
   double headroom = 0.25;
-  // Share of a step's rows for prompts that the first prompt keeps, 0 to 1. Prompts of the same rank that come after the first prompt, but
-  // are so short that they still finish earlier, are served before the rest of the first prompt. Because of its share, the first prompt
-  // takes at most 1 / first_share times as many steps as without shorter prompts. 1: no later prompt is served before the first.
+  // The first prompt keeps this share of the rows that a step has for prompts: above 0, at most 1. The other rows may go to later prompts
+  // of the same rank that are so short that they still finish before the first prompt. Because of its share, the first prompt takes at most
+  // 1 / first_share times as many steps as without shorter prompts. 1: no later prompt is served before the first.
   double first_share = 0.25;
 };
 

@@ -25,8 +25,8 @@ struct PeftMatrices {
 struct Placement {
   std::vector<std::uint32_t> rows = {};     // for each row of the tensor (before it is transposed): index of the row of B
   std::vector<std::uint32_t> columns = {};  // for each column of the tensor: index of the column of A; empty: the same order
-  // Not 0: the rows form matrices of this number of rows each, and each matrix is transposed. Then the tensor's `a` is B transposed, and its
-  // `b` is A transposed.
+  // Number of rows of each matrix, if the rows form matrices that are transposed one by one. Then the tensor's `a` is B transposed, and the
+  // tensor's `b` is A transposed. 0: nothing is transposed.
   std::uint64_t transposed = 0;
 };
 

@@ -315,8 +315,8 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   std::string_view written = header;
   if (!form.name_end.empty()) written = written.substr(0, std::min(written.find_first_of(form.name_end), written.size()));
   std::string name(trimmed(written)), id = id_;
-  // In some forms nothing follows the name; in others the marker may be missing. Then the name ends where the arguments begin or the
-  // region ends.
+  // In some forms no marker follows the name. In other forms the model may leave the marker out. Then the name ends where the arguments
+  // begin or the region ends.
   const bool is_end = found.index < own;
   const bool may_end = is_end || form.syntax == CallSyntax::parameters || form.syntax == CallSyntax::elements;
   if (!form.id_mark.empty()) {
@@ -327,8 +327,8 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   if (!form.id_mark.empty() && !is_tool(name)) {
     if (std::string tool = tool_of_id(id); !tool.empty()) name = std::move(tool);
   }
-  // The whole header is checked again. A header that comes in pieces is given up at the first byte that cannot belong to it, and the result
-  // must not depend on the pieces.
+  // The whole header is checked too. If a header comes in pieces, it is given up at the first byte that cannot belong to it. A header that
+  // comes at once must have the same result.
   if (!may_end || !is_name(name) || !may_become_name(header)) {
     malformed();
     return Progress::made;

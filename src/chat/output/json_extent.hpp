@@ -93,8 +93,8 @@ class JsonExtent {
   std::string key_;
 };
 
-// Finds the end of the value with which a growing text begins. The value is a list, an object or a string, as JSON or as Python prints
-// it. Any other value counts as ending at its beginning.
+// Finds the end of the value with which a growing text begins. The value is a list, an object or a string, as JSON or as Python prints it.
+// For any other value (a number, for example), find() returns the offset of the first byte of the value.
 class JsonValueEnd {
  public:
   // Returns the offset after the value; nullopt if the value is not complete. Each call must get the text of the previous call of find(),

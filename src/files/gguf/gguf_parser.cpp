@@ -1,6 +1,6 @@
 // Parses the header twice with the same code. The first pass counts bytes, keys and tensors, reading through a small window that slides
-// over the file. Then all memory is allocated at its exact size, and the second pass parses the header in memory. All results come from
-// the second pass, so a file that changes between the two passes is refused at worst.
+// over the file. Then all memory is allocated at its exact size, and the second pass parses the header in memory. All results come from the
+// second pass, so a file that changes between the two passes does no harm: at worst it is refused.
 #include "files/gguf/gguf_parser.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // AWQ checkpoints in the GEMM layout (AutoAWQ): integers of 4 bits, packed along the outputs.
 //
-//   qweight  I32 [inputs, outputs / 8]: a word has 8 outputs of an input; its nibbles, lowest first, are the outputs
-//            0, 2, 4, 6, 1, 3, 5, 7
+//   qweight  I32 [inputs, outputs / 8]: a word has the integers of one input and 8 consecutive outputs. Its nibbles, lowest
+//            first, belong to the outputs 0, 2, 4, 6, 1, 3, 5, 7 of the 8
 //   qzeros   I32 [groups, outputs / 8]: zero points, packed in the same way
 //   scales   F16 [groups, outputs]
 //
@@ -23,8 +23,8 @@ struct AwqLayer {
 // Checks that all tensors have the bytes that the shape needs. decode_awq() needs a layer that was checked.
 [[nodiscard]] Status check_awq(const AwqLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in awq_form(). A block form is exact; in single numbers, each weight is
-// the product rounded once. Threads: several threads may decode different rows at once.
+// Decodes the rows of the outputs [first, first + rows) into `out`, in awq_form(). If that is a block form, the weights are exact. If it
+// is a form of single numbers, each weight is rounded once. Threads: several threads may decode different rows at once.
 [[nodiscard]] Status decode_awq(const AwqLayer& layer, std::uint64_t first, std::uint64_t rows,
                                 std::span<std::byte> out) noexcept;
 

@@ -8,7 +8,7 @@
 //
 // weight = scale * (integer - zero). Version 1 of the format stores zero - 1 (modulo 2^bits). Version 2 ("checkpoint_format":
 // "gptq_v2") stores zero. GPTQModel writes version 1 in another way (v1_words): for 2, 4 and 8 bits it subtracts 1 from all
-// integers of a word at once, so a zero point of 0 borrows from the next integer. These files are read accordingly.
+// integers of a word at once, so a zero point of 0 borrows from the next integer. The reader adds 1 to all integers of a word at once.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
@@ -35,9 +35,9 @@ struct GptqLayer {
 // input / group. Errors: unsupported, another number of bits; corrupt_file. The functions below need a layer that was checked.
 [[nodiscard]] Result<bool> check_gptq(const GptqLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in gptq_form(). A block form is exact; in single numbers, each weight is
-// the product rounded once. Errors: corrupt_file, the layer is `symmetric` and a zero point is not 2^(bits - 1). Threads: several threads may
-// decode different rows at once.
+// Decodes the rows of the outputs [first, first + rows) into `out`, in gptq_form(). If that is a block form, the weights are exact. If it
+// is a form of single numbers, each weight is rounded once. Errors: corrupt_file, the layer is `symmetric` and a zero point is not
+// 2^(bits - 1). Threads: several threads may decode different rows at once.
 [[nodiscard]] Status decode_gptq(const GptqLayer& layer, bool act_order, std::uint64_t first, std::uint64_t rows,
                                  std::span<std::byte> out) noexcept;
 

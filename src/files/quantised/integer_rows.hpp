@@ -1,12 +1,12 @@
-// The common part of the integer formats of model hubs. When it is unpacked, a weight is an integer times a scale; a group of consecutive
-// inputs of an output shares the scale. The weights are written into our block formats if these represent them exactly:
+// The common part of the integer formats of model hubs. After unpacking, a weight is an integer times a scale. In each row, a group of
+// consecutive inputs shares a scale. The weights are written into one of our block formats if the format represents them exactly:
 //
 //   integers -8 to 7       Q4_0
 //   integers -16 to 15     Q5_0: 4 bits with a zero point
 //   integers -128 to 127   Q8_0
 //   other integers         single numbers of the scales' type
 //
-// A block has 32 values with one F16 scale, so groups must be whole blocks and scales must be F16 numbers. Otherwise rows have single
+// A block has 32 values with one F16 scale. So if groups are not whole blocks, or scales are not F16 numbers, the weights become single
 // numbers too. A single number is the product of integer and scale, rounded once to the scales' type (F32 for F32 scales). The formats' own
 // packages compute the same numbers, because they multiply in that type.
 #pragma once

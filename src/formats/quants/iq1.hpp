@@ -4,13 +4,13 @@
 //
 // IQ1_S  byte 0    d, f16
 //        byte 2    grid[32], the low eight bits of each group's index
-//        byte 34   u16 for each 32 values: the high three bits of the index of their group g (0 to 3) at bit 3 g, the scale at bit 12;
-//                  bit 15 is set if the values are moved down
+//        byte 34   u16 for each 32 values (four groups): the high three bits of the index of group g (0 to 3) at bit 3 g, the scale at bit
+//                  12; bit 15 is set if the values are moved down
 // IQ1_M  byte 0    grid[32], the low eight bits of each group's index
 //        byte 32   four bits for group g, at bit 4 (g mod 2) of byte g / 2: the high three bits of the index; then a bit that is set if the
 //                  values are moved down
-//        byte 48   four u16: the low twelve bits are four scales of 16 values each, at bits 0, 3, 6, 9; the high four bits are a quarter of
-//                  d (f16), its lowest four bits in the first u16
+//        byte 48   four u16, each for 64 values. Bits 0 to 11: four scales of three bits, each for 16 values, at bits 0, 3, 6, 9. Bits 12
+//                  to 15: four of the 16 bits of d (f16); the first u16 has the lowest four bits of d, the last u16 the highest four
 // Decoding: value = (d / 8 * (2 scale + 1)) * (8 point + 1); if the values are moved down, with (8 point - 1). Exact in f32,
 // since the factors have 11, 4 and 4 significant bits.
 #pragma once

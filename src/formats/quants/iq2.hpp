@@ -3,8 +3,8 @@
 // entry's index. Signs are stored separately. Scales have four bits.
 //
 // IQ2_XXS  byte 0    d, f16
-//          byte 2    for each 32 values: four bytes, the indices of their four groups; then a u32: the signs of their group g (0 to 3) in 7
-//                    bits at bit 7 g (even_signs()), and the scale at bit 28
+//          byte 2    eight bytes for each 32 values (four groups): first four bytes, the indices of the groups; then a u32: the signs of
+//                    group g (0 to 3) in 7 bits at bit 7 g (even_signs()), and the scale at bit 28
 // IQ2_XS   byte 0    d, f16
 //          byte 2    u16 for each group: the index, and from bit 9 on the signs in 7 bits
 //          byte 66   the scales: that of values 16 j to 16 j + 15 at bit 4 (j mod 2) of byte j / 2

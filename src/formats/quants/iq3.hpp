@@ -4,12 +4,12 @@
 //
 // IQ3_XXS  byte 0    d, f16
 //          byte 2    grid[64], each group's index
-//          byte 66   u32 for each 32 values: the signs of values 8 g to 8 g + 7 of them in 7 bits at bit 7 g (even_signs()), the scale at
-//                    bit 28
+//          byte 66   u32 for each 32 values: for g = 0 to 3, the signs of values 8 g to 8 g + 7 of the 32 in 7 bits at bit 7 g
+//                    (even_signs()); the scale at bit 28
 //          value = (d / 4 * (2 scale + 1)) * point
 // IQ3_S    byte 0    d, f16
 //          byte 2    grid[64], the low eight bits of each group's index
-//          byte 66   the ninth bits of the indices: of group i at bit i mod 8 of byte i / 8
+//          byte 66   the ninth bits of the indices: that of group i at bit i mod 8 of byte i / 8
 //          byte 74   signs[32]: the sign of value i at bit i mod 8 of byte i / 8
 //          byte 106  the scales: that of values 32 j to 32 j + 31 at bit 4 (j mod 2) of byte j / 2
 //          value = (d * (2 scale + 1)) * point

@@ -1,8 +1,9 @@
 // Code that the K-quants share, and their search for the best scales. A superblock of 256 values has sub-blocks with integer scales, which
 // are all multiplied by one f16 scale. The scale that just covers a sub-block's range is far from the best choice. So an encoder tries
 // several scales around it. With each scale it rounds the values to integers, and computes the scale and minimum that fit these integers
-// with the least weighted squared error (the idea of ggml's make_qkx2_quants and make_qx_quants). Then it rounds the scales to integers,
-// and also tries the integers above and below each, with the values that they decode to. Decoders do not depend on the search.
+// with the least weighted squared error (the idea of ggml's make_qkx2_quants and make_qx_quants). Then it rounds each scale to an integer,
+// tries this integer, the integer below and the integer above, and keeps the one whose decoded values have the least error. Decoders do not
+// depend on the search.
 #pragma once
 
 #include <algorithm>

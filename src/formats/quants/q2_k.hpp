@@ -1,6 +1,6 @@
 // Q2_K: 256 values in sixteen sub-blocks of 16, 2-bit numbers with a 4-bit scale and minimum each (ggml's block_q2_K).
 //   byte 0    sub-block j: scale in the low half of byte j, minimum in the high half
-//   byte 16   q[64]: value 128 h + 32 s + i at bit 2 s of byte 32 h + i
+//   byte 16   64 bytes: q of value 128 h + 32 s + i (h = 0 to 1, s = 0 to 3, i = 0 to 31) in two bits at bit 2 s of byte 32 h + i
 //   byte 80   d, f16
 //   byte 82   dmin, f16
 // Decoding: value = (d * scale) * q - (dmin * min). Both products are exact in f32, and only the difference is rounded.

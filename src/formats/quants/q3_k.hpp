@@ -1,5 +1,5 @@
 // Q3_K: 256 values in sixteen sub-blocks of 16, 3-bit numbers from -4 to 3 with a 6-bit scale each (ggml's block_q3_K).
-//   byte 0    the third bit of q + 4 of value 128 h + 32 s + i, at bit 4 h + s of byte i
+//   byte 0    the third bit of q + 4 of value 128 h + 32 s + i (h = 0 to 1, s = 0 to 3, i = 0 to 31), at bit 4 h + s of byte i
 //   byte 32   the low two bits of q + 4 of the same value, at bit 2 s of byte 32 h + i
 //   byte 96   the sixteen scales, plus 32 each, in 12 bytes: the low four bits of scale j at bit 4 (j / 8) of byte j mod 8, its high two
 //             bits at bit 2 (j / 4) of byte 8 + j mod 4

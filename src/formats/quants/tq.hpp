@@ -1,11 +1,14 @@
 // TQ1_0 and TQ2_0: 256 values of -1, 0 and 1 with one scale (ggml's block_tq1_0 and block_tq2_0).
 //
+// q stands for a value without the scale: -1, 0 or 1. Both formats store q + 1.
 //
-// TQ1_0  byte 0    48 bytes of five values each. A byte is a fraction in base three, and value p of the byte is digit p:
-//                  q + 1 = (byte * 3^p mod 256) * 3 / 256. Byte i below 32 has values 32 p + i; byte 32 + i, i below 16, has 160 + 16 p + i
-//        byte 48   four bytes of four values each: byte 48 + i has values 240 + 4 p + i
+// TQ1_0  byte 0    48 bytes of five values each. byte / 256 is a fraction in base three, and its digit p (p = 0 to 4) is q + 1 of the
+//                  byte's value p: q + 1 = (byte * 3^p mod 256) * 3 / 256, rounded down. Byte i (i = 0 to 31) has the values 32 p + i;
+//                  byte 32 + i (i = 0 to 15) has the values 160 + 16 p + i
+//        byte 48   four bytes of four values each (p = 0 to 3), in the same way: byte 48 + i has the values 240 + 4 p + i
 //        byte 52   d, f16
-// TQ2_0  byte 0    q[64]: q + 1 of value 128 h + 32 s + i at bit 2 s of byte 32 h + i. The bits 11 decode to the value 2
+// TQ2_0  byte 0    64 bytes: q + 1 of value 128 h + 32 s + i (h = 0 to 1, s = 0 to 3, i = 0 to 31) in two bits at bit 2 s of byte 32 h + i.
+//                  The bits 11 decode to q = 2
 //        byte 64   d, f16
 // Decoding: value = d * q, exact.
 #pragma once

@@ -246,7 +246,7 @@ Signed SchemaCompiler::other_than(const Json& value, const std::string& path) {
 }
 
 // Returns the alternatives of all values other than `value`, which is a list or an object. These are values of another type, lists with
-// another length or another item, and objects that lack a member, have another value in one, or have one member more.
+// another length or another item, and objects that lack a member, have another value in a member, or have an additional member.
 Alternatives SchemaCompiler::negated_composite(const Json& value, const std::string& path) {
   const auto items = items_of(value);
   const auto members = members_of(value);

@@ -1,6 +1,6 @@
 // Regular expressions over bytes, stored as nodes that exist only once (hash consing), and matched by derivatives. The derivative of r by a
 // byte b is the expression of all that may follow b in a text of r (Brzozowski, 1964). Nodes are brought into a normal form, so that
-// expressions with the same texts mostly have the same id. Normal forms are enough for each expression to have finitely many derivatives.
+// expressions with the same texts mostly have the same id. The normal form makes sure that each expression has finitely many derivatives.
 // Intersection and complement are nodes like any other.
 #pragma once
 

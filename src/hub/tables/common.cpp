@@ -151,8 +151,8 @@ void map_rope(Mapping& m, std::string_view kind) {
   const double theta = (own ? own : m.number("rope_theta")).value_or(10000.0);
   m.set(Setting::rope_theta, theta, "rope_theta");
   const std::string_view type = rope.type();
-  // "dynamic" changes the base only beyond the context of the training, and no session is longer than that. Gemma 4's table handles
-  // "proportional".
+  // "dynamic" needs nothing here: it changes the rope's base only in sequences that are longer than the context of the training, and no
+  // session is longer than that. "proportional" is read by Gemma 4's table.
   if (type == "linear") rope.map_linear();
   else if (type == "yarn") rope.map_yarn();
   else if (type == "llama3") rope.map_llama3(theta);

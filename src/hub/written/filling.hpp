@@ -1,6 +1,7 @@
-// Fills in config.json from a model's settings. The functions that translate config.json into settings (Table::map) do this too: when a
-// folder is written (Mapping::filling), a function that copies a key first sets the key from the setting. A function that computes a
-// setting from several keys first calls a function that computes these keys from the setting.
+// Fills in config.json from a model's settings. The functions that translate config.json into settings (Table::map) also work in this
+// direction: when a folder is written (Mapping::filling is set), each function fills in the keys of config.json that it is about to read. A
+// function that copies a key to a setting sets the key to the value of the setting. A function that computes a setting from several keys
+// calls a function that computes these keys from the setting.
 #pragma once
 
 #include <optional>

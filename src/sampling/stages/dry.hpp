@@ -13,8 +13,8 @@
 
 namespace tessera::sampling {
 
-// Lowers the logit of each token t that would continue a repeated sequence: the last n counted tokens occurred before, and t followed them
-// there. n is the length of the longest repeat that t would continue. If n >= allowed_length, lowers the logit by
+// Lowers the logit of each token t that would continue a repeated sequence: the last n counted tokens occurred before, followed by t. n is
+// the length of the longest repeat that t would continue. If n >= allowed_length, lowers the logit by
 // multiplier * base^(n - allowed_length). A breaker (a token of DryOptions) ends a repeat and is never penalised. The time is linear in
 // last_n (Z-algorithm; Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3). Order unchanged.
 class Dry {

@@ -27,8 +27,9 @@ class MergeTable {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 
-  // Makes merges with the same result share a rank: that of the first of them. Merges with the same result must be consecutive. Then the
-  // leftmost of two such merges is made first, as in the library tiktoken.
+  // Makes rank() return the same rank for all merges with the same result: the rank of the first of these merges. Then, of two merges with
+  // the same result, the leftmost in the text is made first, as in the library tiktoken. Precondition: merges with the same result are
+  // consecutive.
   void share_ranks() noexcept { shares_ranks_ = true; }
   // Returns the rank of the merge that joins these two tokens; MinTree::kNever if there is none. If the file has the pair twice, the
   // first counts.

@@ -1,6 +1,6 @@
-// An index that finds numbered things by their keys, quickly even in the worst case. The hash of a key selects a slot. The things in a
-// slot are sorted by key, and found by binary search. Most slots have one thing or none. If a hostile file has keys that all fall into
-// one slot, a search takes the logarithm of their number; a hash table would compare with all of them.
+// An index that finds numbered things by their keys, quickly even in the worst case. The hash of a key selects a slot, which is a list of
+// things, as in a hash table. The things of a slot are sorted by key, and found by binary search. Most slots have one thing or none. If a
+// hostile file has n keys that all fall into one slot, a search takes log n comparisons; a hash table would take n.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The merge loop that both families of BPE share. A text is a row of symbols. Again and again the two neighbouring symbols with the
-// smallest priority are joined to one symbol (of equal priorities the leftmost two), until no two neighbours can be joined. For a text of
-// n bytes the loop takes time O(n log n) and 4.5 n bytes of memory.
+// The merge loop that both families of BPE share. A text is a sequence of symbols. Again and again the two neighbouring symbols with the
+// smallest priority are joined to one symbol (of equal priorities the leftmost two), until no two neighbours can be joined. For a text of n
+// bytes the loop takes time O(n log n) and 4.5 n bytes of memory.
 #pragma once
 
 #include <cstdint>

@@ -168,8 +168,9 @@ void Unigram::search(std::string_view text, TokenList& out) {
   end_unknown(out);
 }
 
-// Ends a segment. Follows the best way back from its end and reverses it in place: afterwards last_[position] is the token that begins
-// there.
+// Ends a segment, and emits its tokens. last_ has the token that ends at each offset, so the best way can only be followed from the
+// segment's end back to its beginning. On the way back, moves each token in last_ from the offset of its end to the offset of its
+// beginning. Then emits the tokens in order.
 void Unigram::end_segment(std::size_t end, TokenList& out) {
   const auto size_of = [&](std::uint32_t token) {
     return (token & kUnknownCharacter) != 0 ? token & ~kUnknownCharacter : static_cast<std::uint32_t>(model_.pieces.spelled(token, vocabulary_).size());

@@ -9,9 +9,10 @@
 
 namespace tessera::detail {
 
-// Returns the metadata: views into `json`, `pipeline` and `settings`. BOS and EOS come from the settings. If the settings do not have them,
-// they are the frame's token before the text and its token after the text, if there is exactly one. The settings add_bos and add_eos, if
-// present, change the pipeline's frame. Errors: those of Tokenizer::from_settings().
+// Returns the metadata: views into `json`, `pipeline` and `settings`. BOS and EOS come from the settings. If the settings have no BOS, and
+// the frame has exactly one token before the text, that token is BOS. If the settings have no EOS, and the frame has exactly one token
+// after the text, that token is EOS. The settings add_bos and add_eos, if present, change the pipeline's frame. Errors: those of
+// Tokenizer::from_settings().
 [[nodiscard]] Result<TokenizerMetadata> metadata_of(const TokenizerJson& json, Pipeline& pipeline, const Settings& settings,
                                                     const std::stop_token& stop);
 

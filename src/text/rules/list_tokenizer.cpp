@@ -184,8 +184,8 @@ class Lister {
     return false;
   }
 
-  // Tries BPE on characters, where characters that are no tokens become bytes. Returns whether the lists then make the same tokenizer. In
-  // GGUF this is "llama", whose scores are the merges' ranks, or "gemma4".
+  // Tries BPE on characters, where characters that are no tokens become bytes. In GGUF this is "llama", whose scores are the merges' ranks,
+  // or "gemma4". Returns whether the lists then make the same tokenizer as the tokenizer.json.
   bool find_characters() {
     listed_->model = "gemma4";
     listed_->add_space_prefix = false;
@@ -227,8 +227,8 @@ class Lister {
     return false;
   }
 
-  // Tries BERT's word pieces. Returns whether the lists then make the same tokenizer. GGUF marks the pieces that begin a word; hubs mark
-  // the pieces that continue a word.
+  // Tries BERT's word pieces. GGUF marks the pieces that begin a word; hubs mark the pieces that continue a word. Returns whether the lists
+  // then make the same tokenizer as the tokenizer.json.
   bool find_word_pieces() {
     listed_->model = "bert";
     for (std::string& piece : listed_->tokens) {

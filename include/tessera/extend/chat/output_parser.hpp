@@ -61,9 +61,9 @@ class OutputParser {
   // was cut. A call without its end gets no call_end. docs/reference/output-parsing.md describes how malformed output is read.
   [[nodiscard]] Result<std::vector<OutputDelta>> finish(OutputEnd end = OutputEnd::whole) noexcept;
 
-  // Returns where the output's text is: the spans, in order, that became text (not reasoning, calls or markers) since the last
-  // take_text_spans(). A caller uses the spans to find the tokens of the answer. Exception: near a malformed header or call, a span may be
-  // off by the bytes that were left out there.
+  // Returns which bytes of the output became text (not reasoning, calls or markers) since the last take_text_spans(), as spans of offsets,
+  // in order. A caller uses the spans to find the tokens of the answer. Exception: near a malformed header or call, a span may be off by
+  // the bytes that were left out there.
   [[nodiscard]] Result<std::vector<OutputSpan>> take_text_spans() noexcept;
 
   // Returns the output so far as a message of the assistant. A call's arguments are a JSON object. Exception: if they are incomplete, or

@@ -1,5 +1,5 @@
 // The rounding of a matrix's inputs before the product, as a model's files state it (quantised activations: W8A8, W4A8, FP8). An engine
-// rounds its inputs only if EngineOptions::activations asks for it. docs/reference/numerics.md has the formulas.
+// rounds inputs only if EngineOptions::activations asks for it. docs/reference/numerics.md has the formulas.
 #pragma once
 
 #include <cstdint>

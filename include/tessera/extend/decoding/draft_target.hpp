@@ -42,8 +42,9 @@ class TargetGuesses {
   TargetGuesses() noexcept = default;  // an empty handle (docs/headers.md)
 
   // Computes the logits of the token after `token`, and writes them to `logits`  [vocab]. Call it first with the last token of the history,
-  // then with each draft. Errors: invalid_argument, `token` does not follow, or `logits` has another size; invalid_state, `most` guesses
-  // have been made, or the series has ended; cache_full and out_of_memory, there is no memory for the row; cancelled.
+  // then with each draft. Errors: invalid_argument, `token` is not in the vocabulary, the first `token` is not the history's last token, or
+  // `logits` has another size; invalid_state, `most` guesses have been made, or the series has ended; cache_full and out_of_memory, there
+  // is no memory for the row; cancelled.
   Status next(Token token, std::span<float> logits, const std::stop_token& stop = {}) noexcept;
 
  private:

@@ -17,8 +17,8 @@ namespace tessera {
 class MeasuredCosts {
  public:
   // Makes costs for widths 1 to `most`. Measurements of wider steps are ignored; at() treats such a width like the widest known width. A
-  // width is known after `sure` measurements. Its cost is then the shortest of these times, because the first run of a width often takes
-  // longer. Later times move the cost.
+  // width is known after `sure` measurements. The cost of a known width begins as the shortest of its first `sure` times, because the first
+  // run of a width often takes longer. Each later time moves the cost toward that time.
   explicit MeasuredCosts(std::size_t most, std::uint32_t sure = 1) : costs_(most + 1), sure_(sure) {}
 
   void observe(std::size_t width, double seconds) noexcept;

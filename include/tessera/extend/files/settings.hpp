@@ -217,8 +217,8 @@ struct FileKey {
   SettingValue value;
 };
 
-// The settings of one model. To read another kind of file, implement find(); the other virtual functions have defaults. They return names
-// for error messages, in the words of the file, so that users find in their file what an error names.
+// The settings of one model. To read another kind of file, implement find(); the other virtual functions have defaults. called(), place(),
+// kind() and origin() are for error messages: they return the words of the file, so that users find in their file what an error names.
 //
 //   auto layers = settings.unsigned_integer(Setting::n_layers);
 //   auto scale = settings.number_or(Setting::logit_scale, 1.0);

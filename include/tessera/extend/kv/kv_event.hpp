@@ -11,8 +11,8 @@
 namespace tessera {
 
 // A page of tokens that the index has stored or removed. A page is named by a hash of all inputs from the sequence's first token to the
-// page's last token, and of the adapters that begin there. For the first page of a sequence, `before` is a hash of the model, numerics, KV
-// type and salt.
+// page's last token, and of the adapters that begin at one of these inputs. For the first page of a sequence, `before` is a hash of the
+// model, numerics, KV type and salt.
 struct KvEvent {
   enum class Kind : std::int32_t {
     stored = 0,   // the page can be found from now on; the page before it was stored in an earlier event

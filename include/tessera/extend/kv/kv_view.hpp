@@ -71,9 +71,9 @@ struct KvView {
     return this->layer(layer).v_block(kv_head, page);
   }
 
-  // Returns the address to which a recurrent layer writes its state after the row at `position`. Consecutive rows may have the same
-  // address: the later state then replaces the earlier state. Exception: no later row has the address of the step's last row, or of a row
-  // whose state is kept.
+  // Returns the address to which a recurrent layer writes its state after the row at `position`. A draft has an address of its own, and so
+  // has the last row of a page whose state is kept. All other rows of the step share one address: each state replaces the state of the row
+  // before. In the end the shared address holds the state after the last row that is not a draft.
   [[nodiscard]] std::byte* state_after(std::size_t layer, std::uint64_t position) const noexcept {
     const std::uint64_t offset = layout->layer(layer).state_offset;
     if (position >= targets->exact_from) return targets->drafts[position - targets->exact_from] + offset;

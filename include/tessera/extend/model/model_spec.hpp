@@ -173,8 +173,8 @@ struct LayerSpec {
 // The draft heads: layers after a model's last layer that guess the tokens after the next token.
 struct DraftHeadSpec {
   DraftHeadKind kind = DraftHeadKind::none;
-  // The heads' own layers. Their numbers follow those of the model's layers. A layer with attention has keys and values in the cache, like
-  // the model's layers. Medusa: the residual blocks of all heads, which have no mixer and no FFN; a head without blocks has one layer.
+  // The heads' own layers. They are numbered on from the model's last layer. A layer with attention has keys and values in the cache, like
+  // the model's layers. Medusa: each residual block of each head is a layer, without mixer and FFN; a head without blocks has one layer.
   std::vector<LayerSpec> layers;
   std::uint32_t most_guesses = 0;     // limit of consecutive guesses; 0: none
   float norm_eps = 0.0f;              // EAGLE: epsilon of the heads' norms
@@ -214,9 +214,9 @@ struct ModelSpec {
   // layer and the token's ordinary embedding. 0: layers receive none.
   std::uint32_t per_layer_dim = 0;
 
-  // Number of layers in the file that are not loaded: layers after the last one, which guess further tokens. With EngineOptions::mtp the
-  // first of these layers is loaded, as the only layer of draft_heads. (With EngineOptions::draft_heads, draft_heads comes from another
-  // file.)
+  // Number of layers in the file that are not loaded. They come after the model's last layer and guess further tokens (MTP heads). With
+  // EngineOptions::mtp the first of these layers is loaded, as the only layer of draft_heads. (With EngineOptions::draft_heads, draft_heads
+  // comes from another file.)
   std::uint32_t n_left_out = 0;
 
   std::vector<RopeSpec> ropes;  // LayerSpec::rope is an index into it

@@ -6,9 +6,9 @@
 // 16 rows, reading the weights takes most of the time; beyond 16 rows, the arithmetic does. The costs are fitted by least squares of the
 // relative error; older steps count less.
 //
-// This sum is too coarse to decide whether a draft pays: that depends on the time of a few more rows, and other kernels run for other
-// numbers of rows. So the times of drawing steps (steps in which every row draws a token) are also stored by number of rows: drawing(),
-// more().
+// This sum is too coarse to decide whether a draft pays. The decision depends on the time of a few more rows, and this time can jump,
+// because different numbers of rows are computed by different kernels. So the times of drawing steps (steps in which every row draws a
+// token) are also stored by number of rows: drawing(), more().
 //
 //   tessera::CostModel model;
 //   model.observe({.rows = 1, .outputs = 1, .keys = 500}, 0.021);

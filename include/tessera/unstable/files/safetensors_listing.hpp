@@ -1,5 +1,5 @@
-// Lists the tensors of safetensors files under the files' own names and types, for tessera-inspect. A ModelSource has the tensors that an
-// engine makes from the listed tensors.
+// Lists the tensors of safetensors files under the files' own names and types, for tessera-inspect. (A ModelSource lists other tensors: the
+// tensors of this library, each of which is made from one or several of the files' tensors.)
 #pragma once
 
 #include <cstdint>

@@ -34,11 +34,13 @@ struct PageCost {
 
   // Returns how many pages of a group `tokens` tokens take, if no window frees pages.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept { return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0); }
-  // Returns how many pages of a group a sequence of `tokens` tokens holds at most, including the page of the next step's token. A window
-  // may begin within a page, and the cache keeps one more page before the window.
+  // Returns how many pages of a group a sequence of `tokens` tokens holds at most, including the page of the next step's token. In a group
+  // with a window, two pages are added to the pages of the window's tokens: one because the window may begin within a page, and one because
+  // the cache keeps one more page before the window.
   [[nodiscard]] std::uint64_t pages(const Group& group, std::uint64_t tokens) const noexcept;
   // Returns how many pages of a group a sequence of `tokens` tokens holds at most, if one call may append any number of the tokens. The
-  // result is above that of pages(), because a window frees pages only at the end of a call, and a call offers states to other sequences.
+  // result may be above that of pages(). In a group with a window: the window frees pages only at the end of a call. In the group of the
+  // recurrent layers: a long call also keeps states that it will offer to other sequences.
   [[nodiscard]] std::uint64_t pages_at_once(const Group& group, std::uint64_t tokens) const noexcept;
 
   // Returns the bytes that a sequence of `tokens` tokens holds at most: pages() of all groups.

@@ -33,8 +33,9 @@ Status append_ids(const RuleReader& rule, const Json* names, std::string_view na
   return {};
 }
 
-// Reads a template of one text or of two. `lists` gets the tokens before the first text; the tokens after it, which are before the second
-// text; and so on. Sets `has_segments` if the last text is not of segment 0.
+// Reads a template, which says what tokens are put around one text, or around and between two texts. Appends to lists[0] the tokens before
+// the first text, to lists[1] the tokens after the first text (in a template of two texts: between the two), and to lists[2] the tokens
+// after the second text. Sets `has_segments` to whether the last text has another segment (type_id) than 0.
 Status read_pieces(const RuleReader& rule, std::string_view key, std::span<std::vector<std::int64_t>* const> lists, bool& has_segments) {
   TESSERA_TRY(const std::vector<RuleReader> pieces, rule.list(key));
   std::size_t at = 0;

@@ -10,8 +10,9 @@
 
 namespace tessera::detail {
 
-// Returns the value of a number of JSON. serde_json computes digits times, or divided by, a power of ten. The result often differs from the
-// nearest double by one unit in the last place. This difference decides between two cuts of a word whose scores have the same sum.
+// Returns the value of a number of JSON, with the same bits as serde_json: the digits as an integer, multiplied or divided by a power of
+// ten. The result often differs from the nearest double by one unit in the last place. Such a difference matters in the scores of tokens:
+// if two ways to cut a word have the same sum of scores, the difference decides which way is taken.
 [[nodiscard]] inline double serde_number(std::string_view written) noexcept {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   const bool negative = written.starts_with('-');
