@@ -77,8 +77,8 @@ void add_options(CLI::App& app, Options& o) {
                  "The number of engines that share the requests. Default: 1")->group(machine)->check(CLI::Range(1, 100000));
   app.add_option("--ranks", o.ranks, "The number of machines (ranks) among which each engine divides\nits model. Default: 1")->group(machine)->check(CLI::Range(1, 1024));
   app.add_option("--rank-split", o.rank_split,
-                 "What a rank has. heads: some heads and columns of every layer\n"
-                 "layers: some whole layers. Default: heads")->group(machine)->type_name("NAME");
+                 "What a rank has. heads: some heads and columns of every\n"
+                 "layer. layers: some whole layers. Default: heads")->group(machine)->type_name("NAME");
   app.add_option("--link", o.link, "The network between two ranks: the seconds until a message\n"
                                    "arrives (delay), and bytes a second (rate)\nDefault: delay=1e-4,rate=1.25e8 (Ethernet of 1 Gbit/s)")->group(machine)->type_name("NUMBERS");
   app.add_option("--shape", o.shape, "The sizes of the model, which decide how many bytes ranks\n"
