@@ -14,10 +14,10 @@ namespace {
 struct NamedNumber {
   std::string_view name;
   double* value;
-  double least;  // the smallest that the option takes
+  double least;  // the smallest number that the option accepts
 };
 
-// Sets the numbers that `text` names. `unit`: what they are, for the error.
+// Sets the numbers that `text` names. `unit`: the words for such a number in the error message.
 Status read_numbers(std::string_view option, std::string_view text, std::string_view unit, std::span<const NamedNumber> numbers) {
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find(','));
