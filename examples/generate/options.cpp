@@ -105,7 +105,10 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::optional<std:
 }
 
 void add_prompt_options(CLI::App& app, Options& o) {
-  add_text(app, "-m,--model", o.model, "A GGUF file (the first of a split model), or a folder with config.json and safetensors files; or the name of a\nmodel that another program has fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this program")
+  add_text(app, "-m,--model", o.model, "A GGUF file (the first one of a split model), or a folder with\n"
+                                       "config.json and safetensors files; or a model that another program\n"
+                                       "has fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL or\n"
+                                       "hf:ORGANISATION/MODEL. Default: the model in this program")
       ->type_name("FILE");
   app.add_option_function<std::vector<std::string>>(
          "--merge",
