@@ -8,53 +8,73 @@ namespace {
 
 constexpr const char* kFooter = R"(
 Formats: {}.
-Which matrix gets which format is as tessera-quantize decides it.
+A mix such as Q4_K_M gives the same formats to the same matrices as tessera-quantize does.
 
-Without -p, -n, -b and --depth: -p 128,512 -n 64. Otherwise just what was asked for.
+Without -p, -n, -b and --depth, the tests are those of -p 128,512 -n 64. With any of these options, only
+the tests that the options name are run.
 
 What the columns say:
-  tokens/s  of all sequences together: the median of the runs, and the slowest and fastest of them.
-            Nothing is sampled; logits are computed for the last token of a prompt, and for each
-            token that is decoded.
-  MB/token  read from memory for a token: weights as the file has them, without the embedding table,
-            and keys and values. What several rows of a step share is divided among them.
-  GB/s      bytes a token times tokens a second, and its share of the read bandwidth.
-  TFLOP/s   two operations for each weight and token, and those of attention, and their share of the
-            matrix peak. They count as the model has them, also where the library leaves out what
-            nobody sees (of a prompt's last layer, all but the last token).
-The read bandwidth is the best of three kernels that only read, the matrix peak that of a loop of bf16
-products (AMX where there are tiles), both on as many threads as the engine has. They are measured before
-and after each run of a test, since machines are noisy: a run, which so finds no weights in the caches,
-is compared with the better of the two, and a row shows the median of that over its runs. What reads
-little is limited by the matrix peak, what computes little by the bandwidth.
-A GPU's limits are not measured here: --limits gives what bench/cuda/limits.cu has measured.
+  tokens/s  tokens a second of all sequences together: the median of the runs, and the slowest and the
+            fastest run. No token is sampled. Logits are computed for the last token of a prompt, and for
+            each token that is decoded.
+  MB/token  megabytes that are read from memory for a token: weights in the file's formats (without the
+            embedding table), keys and values. Bytes that several rows of a step need are read once, and
+            each row counts its share.
+  GB/s      MB/token times tokens/s, and the percentage of the read bandwidth that this is.
+  TFLOP/s   operations a second, and their percentage of the matrix peak. Each weight counts as two
+            operations for each token; the operations of attention are added. All operations of the model
+            count, also those that the library leaves out: in a prompt's last layer it computes only the
+            last token.
+The read bandwidth is that of the fastest of three loops that only read memory. The matrix peak is the
+speed of a loop that only multiplies matrices in bf16 (with AMX, if the CPU has it) or, on a CPU without
+bf16, in f32. Both loops use as many threads as the engine.
+Both limits are measured before and after each run of a test, because they change while other programs
+run. A run is compared with the higher of the two results, and a row shows the median of these percentages.
+Measuring the bandwidth also removes the weights from the CPU's caches, so each run reads them from memory.
+A test that needs few bytes for its operations (a long prompt) is limited by the matrix peak. A test that
+needs few operations for its bytes (decoding one sequence) is limited by the read bandwidth.
+A GPU's limits are not measured here. bench/cuda/limits.cu measures them, and --limits takes them.
 
-With --worker the model stays loaded, so that programs can take turns: each line on standard input is an
-object like {{"test": "prefill", "n": 512}} or {{"test": "batch", "n": 16, "steps": 8}} (prefill, decode, batch,
-depth), and is answered by one as of --json, or by {{"error": "..."}}. -p, -n, -b and --depth say how much
-context will be asked for at most.
+With --worker the model stays loaded, so that several programs can be measured by turns. Each line on
+standard input is a request for a test (prefill, decode, batch or depth), as a JSON object such as
+{{"test": "prefill", "n": 512}} or {{"test": "batch", "n": 16, "steps": 8}}. The answer is a line with an
+object as with --json, or with {{"error": "..."}}. Pass -p, -n, -b and --depth with the largest numbers that
+requests will name, because these options decide how much context there is.
 
-With --trace or --rate the requests of a trace are served as they arrive, through the scheduler: each batching
-with each policy, one after another on one engine, whose prefix index each begins without. Prompts are made-up
-tokens, equal where the trace says that blocks are; every answer is as long as the trace says. What is printed:
-  to the first token (ttft), between tokens (itl), a token after the first on average (tpot), to the last token
-  (e2e) and waiting (queue), each from the request's arrival; goodput: requests a second within --slo-ttft-ms and
-  --slo-tpot-ms, which also make the deadlines of --policy deadline; prefix: the share of the prompts' tokens that
-  were not computed, and what an index without bounds would have saved; recomputed: tokens of preempted requests;
-  scheduler: its own time of a step, the median, without the model, the KV cache and the tokens' text.
-tessera-simulate says the same of costs instead of a model, in seconds (docs/explanation/scheduler.md).
+With --trace or --rate the scheduler serves requests as they arrive. Each kind of batching is combined with
+each policy; the combinations are measured one after another, each with an empty prefix index. Prompts are
+made-up tokens. If the trace says that two prompts have a block in common, the tokens of the block are equal.
+Every answer is as long as the trace says. The results:
+  to the first token (ttft), to the last token (e2e), waiting (queue): times from a request's arrival
+  between tokens (itl): times between two tokens of a request that follow each other
+  a token, on average (tpot): time for each token after a request's first one
+  goodput: requests a second that were served within --slo-ttft-ms and --slo-tpot-ms. These two options
+    also set the deadlines of --policy deadline
+  prefix: the share of the prompts' tokens that came from the prefix index, and in brackets (ideal) the
+    share that would come from an index of unlimited size
+  recomputed: tokens that were computed again, because their request had been preempted
+  scheduler: the median time that the scheduler itself takes for a step, without the time of the model, of
+    the KV cache, and of turning tokens into text
+tessera-simulate computes the same figures within seconds, from the costs of steps instead of a model
+(docs/explanation/scheduler.md).
 
-With --speculate, for each batch size: the milliseconds of a step of one row a sequence and of one with the drafts of all
-behind it, logits of all rows wanted (verify); for each --acceptance the number of drafts that brings most, the tokens and
-milliseconds of a cycle, the speedup that follows, and the share of right drafts from which on that number is no loss
-(docs/explanation/speculation.md derives them). Measured is the speedup that the scheduler has with a drafter that is right so often, where it
-chooses the number of drafts itself: -n greedy tokens for each sequence, after all have their first one, by turns without and with,
-the best of --repeat each. The tokens are compared: they must be the same. With --mtp the model's MTP head makes each draft,
-and then it is put right so often: made-up weights guess nothing.
+With --speculate, a row of the table is for one batch size and one probability of --acceptance (right):
+  step ms, verify ms: time of a step with one row of each sequence, and of a step that has the drafts of each
+    sequence too, with the logits of all rows
+  drafts: the number of drafts with the highest estimated speedup
+  tokens, cycle ms, speedup: estimates of the tokens and the time of a cycle (to make drafts and verify them),
+    and of the speedup
+  break-even: the share of right drafts from which on this number of drafts does not slow decoding down
+  measured: the speedup of the scheduler, which itself chooses the number of drafts. A made-up drafter gives
+    it drafts that are right with the given probability. Each sequence gets -n greedy tokens; the time begins
+    when all sequences have their first one. Runs without and with drafts take turns, and the fastest of
+    --repeat runs counts. The tokens must be the same without and with drafts
+docs/explanation/speculation.md derives the estimates. With --mtp the model's MTP head makes drafts, which are
+then replaced by the made-up drafter's, because a head with made-up weights guesses nothing right.
 
-Ctrl-C ends with what was measured so far.
+Ctrl-C ends the program; it prints what it has measured so far.
 
-Exit status: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.
+Exit status: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted.
 
 Examples:
   tessera-bench -m llama.gguf                                       prefill and decode
@@ -78,7 +98,7 @@ std::string help_footer() {
   for (const Shape& s : shapes()) {
     const std::string experts = s.experts > 0 ? fmt::format("{} of {} experts of ", s.used, s.experts) : "FFN ";
     const std::string mixed = s.recurrent.layers.empty() ? "" : ", most of them recurrent";
-    text += fmt::format("  {:<15}{:<22}{} layers of {}{}, {} heads and {} of keys, {}{}, {} tokens\n", s.name, s.model, s.layers,
+    text += fmt::format("  {:<17}{:<22}{} layers of {}{}, {} heads and {} of keys, {}{}, {} tokens\n", s.name, s.model, s.layers,
                         s.d_model, mixed, s.heads, s.kv_heads, experts, s.ffn, s.vocab);
   }
   return text + fmt::format(kFooter, tool::target_names());

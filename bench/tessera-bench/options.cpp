@@ -117,14 +117,14 @@ void add_model_options(CLI::App& app, Options& o) {
   app.add_option("-m,--model", o.model, tool::kModelForms)->type_name("MODEL");
   app.add_option_function<std::string>(
          "--shape", [&o](const std::string& name) { o.shape = shape_named(name); },
-         "Instead: made-up weights at the true shape of a model (below)")
+         "Instead of -m: made-up weights with the sizes of a real\nmodel. The shapes are listed below")
       ->type_name("SHAPE");
   app.add_option_function<std::string>(
          "--format", [&o](const std::string& name) { o.format = format_named(name); },
          "The format of the made-up weights. Default: Q8_0")
       ->type_name("FORMAT");
   app.add_option("--write", o.write,
-                 "Measure nothing: write the made-up model to a file that\nother programs load too, vocabulary and all")
+                 "Measure nothing. Write the made-up model, with a vocabulary,\nto a file that other programs can load too")
       ->type_name("FILE");
 }
 
@@ -135,22 +135,28 @@ void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& s
              "Prefill: prompts of N tokens, each from an empty context.\nNumbers of tokens can be written as 512 or 8k");
   app.add_option_function<std::string>(
          "-n", [&steps](const std::string& text) { steps = tokens("-n", text, 1); },
-         "Decode: N tokens one after another. Also the\nsteps of -b and --depth, 32 without it")
+         "Decode: N tokens one after another. N is also the number of\n"
+         "steps of -b and --depth; without -n they take 32 steps, and\n--speculate takes 64")
       ->type_name("N");
-  add_counts(app, "-b", o.batches, sequences, "Batch: N sequences decoded together, one token each\na step");
-  add_counts(app, "--depth", o.depths, some_tokens, "Decode of one sequence that has N tokens before");
+  add_counts(app, "-b", o.batches, sequences, "Batch: N sequences decoded together. Each step decodes one\ntoken of each sequence");
+  add_counts(app, "--depth", o.depths, some_tokens, "Decode one sequence that already has N tokens");
   app.add_option_function<std::string>(
          "--batch-depth", [&o](const std::string& text) { o.batch_depth = tokens("--batch-depth", text, 0); },
-         "Tokens that each sequence of -b has before\nDefault: 128")
+         "Tokens that each sequence of -b already has. Default: 128")
       ->type_name("N");
-  add_number(app, "--repeat", o.repeat, 1, 1000, "Times that each test is run, 3 without it; or each way\nto serve a trace, in turns, 1 without it");
+  add_number(app, "--repeat", o.repeat, 1, 1000,
+                 "How often each test is run. Default: 3. With --trace or\n"
+                 "--rate: how often the requests are served with each policy\nand batching, by turns. Default: 1");
   app.add_flag("--worker", o.worker,
-               "Instead, run each test that a line on standard input asks\nfor, and answer with a line (below)");
+               "Read requests for tests from standard input, one in a line,\nand answer each request with a line (below)");
 }
 
 void add_speculating_options(CLI::App& app, Options& o) {
-  const std::string group("Drafts (what they would bring, and do; for the batches of -b, 1,2,4,8,16 without it)");
-  app.add_flag("--speculate", o.speculate.wanted, "Instead: the costs of steps with drafts, the speedup that\nfollows from them, and the speedup that a scheduler gets")->group(group);
+  const std::string group("Drafts (their speedup, estimated and measured, for each batch of -b. Default: 1,2,4,8,16)");
+  app.add_flag("--speculate", o.speculate.wanted,
+                 "Instead of other tests, measure the costs of steps with\n"
+                 "drafts. Print the speedup that follows from the costs, and\n"
+                 "the speedup that the scheduler reaches (below)")->group(group);
   app.add_option_function<std::string>(
          "--acceptance",
          [&o](const std::string& text) {
@@ -166,11 +172,12 @@ void add_speculating_options(CLI::App& app, Options& o) {
              at = end + 1;
            }
          },
-         "Shares of the drafts that are right. Default: 0.5,0.8")
+         "Probabilities that a draft is right. Each is measured\nDefault: 0.5,0.8")
       ->group(group)
       ->type_name("A,...");
   app.add_option_function<std::string>(
-         "--draft-max", [&o](const std::string& text) { o.speculate.most = number("--draft-max", text, 1, 64); }, "Drafts of a step at most. Default: 8")
+         "--draft-max", [&o](const std::string& text) { o.speculate.most = number("--draft-max", text, 1, 64); },
+                 "The most drafts of a sequence in a step. Default: 8")
       ->group(group)
       ->type_name("K");
   app.add_option_function<std::string>(
@@ -184,7 +191,10 @@ void add_speculating_options(CLI::App& app, Options& o) {
          "Milliseconds to make a draft, for the estimate\nDefault: 0, as for n-grams")
       ->group(group)
       ->type_name("MS");
-  app.add_flag("--mtp", o.speculate.mtp, "The model's MTP head makes the drafts, and then the shares\nof --acceptance are put right. Their time is measured")->group(group);
+  app.add_flag("--mtp", o.speculate.mtp,
+                 "Let the model's MTP head make the drafts, to measure its\n"
+                 "time. The drafts are then replaced by made-up ones, which\n"
+                 "are right with the probabilities of --acceptance")->group(group);
 }
 
 // Checks the options of --speculate against each other. Throws UsageError.
@@ -203,9 +213,13 @@ void add_serving_options(CLI::App& app, Options& o) {
   tool::add_trace_options(app, o.serving);
   tool::add_scheduling_options(app, o.serving);
   const std::string how(tool::kSchedulingGroup);
-  app.add_option("--kv-budget", o.kv_budget, "Bytes of KV pages, as 200MiB. Default: as many as are\nwanted, of which those of one longest request are kept\nfor reuse")
+  app.add_option("--kv-budget", o.kv_budget,
+                 "The most memory of KV pages, such as 200MiB\n"
+                 "Default: requests get all pages that they need. Pages of\n"
+                 "ended requests stay for reuse while all pages together take\n"
+                 "no more memory than the longest request needs")
       ->group(how)->transform(CLI::AsSizeValue(false))->type_name("SIZE");
-  app.add_option("--kv-file", o.kv_file, "Bytes of a temporary file for those of preempted\nrequests. Default: there is none")
+  app.add_option("--kv-file", o.kv_file, "The size of a temporary file for the KV pages of preempted\nrequests. Default: no file")
       ->group(how)->transform(CLI::AsSizeValue(false))->type_name("SIZE");
   tool::add_level_options(app, o.serving);
 }
@@ -251,20 +265,25 @@ void add_engine_options(CLI::App& app, Options& o) {
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
-                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens "
-                       "at once and in 8 bits\nfor few, plainly in f32, or with the same bits on every\nCPU, and in every batch on a GPU. Default: auto");
+                       "How products are computed. auto: in the way of each weight\n"
+                       "format. bf16: in bf16. fastest: in bf16 for many tokens at\n"
+                       "once, in 8 bits for few. reference: plainly, in f32.\n"
+                       "invariant: with the same bits on every CPU and, on a GPU, in\nevery batch. Default: auto");
 }
 
 void add_output_options(CLI::App& app, Options& o, std::uint32_t& read_buffer) {
   app.add_option_function<std::string>(
          "--limits", [&o](const std::string& text) { o.limits = given_limits(text); },
-         "What the GPU can do, GB/s and TFLOP/s. Without it, results\nof the cuda backend have no percentages")
+         "The limits of the GPU: GB/s that it reads, and TFLOP/s that\n"
+         "it multiplies. Without this option, results of the cuda\nbackend have no percentages")
       ->type_name("READ,MATRIX");
   app.add_flag("--json", o.json, "Print a JSON object in a line for each result, instead of\na table");
-  app.add_option("--plot", o.plot, "Draw the results below the machine's roofline, or the\ntimes of a trace's requests, as SVG")->type_name("FILE");
+  app.add_option("--plot", o.plot, "Write an SVG file that shows the results below the machine's\n"
+                                   "roofline, or the times of a trace's requests")->type_name("FILE");
   add_number(app, "--read-buffer", read_buffer, 1, 1 << 20,
-             "MiB that the read bandwidth is measured with; few of them\nmeasure the caches. "
-             "Default: 4096, or a quarter\nof the free memory");
+             "MiB of the buffer with which the read bandwidth is measured.\n"
+             "If the buffer is small, the speed of the caches is measured\n"
+             "instead. Default: 4096, or a quarter of the free memory if\nthat is less");
 }
 
 }  // namespace

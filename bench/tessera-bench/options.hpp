@@ -34,7 +34,7 @@ struct Options {
   std::uint32_t steps = 64;         // decode steps of the tests decode, batch and depth
   std::uint32_t batch_depth = 128;  // tokens that each sequence of a batch has before the test
   std::uint32_t repeat = 3;
-  bool worker = false;              // instead of the tests, the requests on standard input are measured (worker.hpp), in this context
+  bool worker = false;              // true: the requests on standard input are measured (worker.hpp); the tests above only set the context
 
   SpeculateTest speculate;             // --speculate, instead of the tests
 

@@ -22,8 +22,9 @@ class Flights {
   };
 
  public:
-  // A leader's duty to call land(), which hands the answer to the waiting callers. land(nullopt) makes all waiting callers compute for
-  // themselves, at the same time. If a Lead is destroyed without land(), one of the waiting callers becomes the leader.
+  // What a leader holds while it computes the answer. land() hands the answer to the waiting callers. land(nullopt) says that there is no
+  // answer to share: then all waiting callers compute for themselves, at the same time. If a Lead is destroyed without land(), one of the
+  // waiting callers becomes the leader.
   class Lead {
    public:
     Lead(Flights* flights, std::string key) : flights_(flights), key_(std::move(key)) {}
@@ -46,8 +47,8 @@ class Flights {
     std::optional<Answer> answer;  // another caller has computed
   };
   // Returns a lead at once if no caller computes `key`. Otherwise waits for the leader's answer and returns it. Returns neither a lead nor
-  // an answer if the leader has no answer to share. The wait also ends, with neither, when `is_over` returns true; it is called ten times a
-  // second. `before_wait` is called before a wait begins, to free memory that the caller does not need while it waits.
+  // an answer if the leader has no answer to share, or if `is_over` returns true, which is called ten times a second during the wait.
+  // `before_wait` is called before a wait begins, to free memory that the caller does not need while it waits.
   template <class IsOver, class BeforeWait>
   [[nodiscard]] Joined join(const std::string& key, IsOver is_over, BeforeWait before_wait) {
     std::unique_lock lock(mutex_);

@@ -1,16 +1,16 @@
 #include "options.hpp"
 
 const char* const kHelpFooter = R"(
-The prompt is printed before the text that goes on from it, as it was given, except with --json,
---print-tokens and --no-echo. A BOS token is put before it where the model wants one, and always
-before an empty prompt; to a loaded session the prompt is appended as it is, and may be left out. A
-session is saved whole or not at all, also after Ctrl-C. With the same seed, a second
-run goes on as the first one would have.
+The output is the prompt, as it was given, and then the text that goes on from it. With --json,
+--print-tokens and --no-echo the prompt is not printed. A BOS token is put before the prompt if the model
+wants one, and always before an empty prompt. A loaded session needs no prompt; a prompt is appended to it
+without a BOS token. A session is saved whole or not at all, also after Ctrl-C. A run that loads the session
+and gets the same seed goes on as the first run would have gone on.
 
-Ctrl-C ends the text and shows the figures; a second one ends the program.
+Ctrl-C ends the text and shows the figures; a second Ctrl-C ends the program.
 
-The last line, on standard error, has the number of tokens written, the time to the first token (with
-the reading of the prompt), the speed of the tokens after it, the bytes of weights and cache that are
+The last line, on standard error, has the number of tokens written, the time to the first token (in which
+the prompt is read), the speed of the tokens after the first one, the bytes of weights and cache that are
 read for a token, the share of guessed tokens that were right, and the seed.
 
 Exit status: 0 done, 1 failure, 2 a wrong command line, 130 interrupted.

@@ -105,7 +105,10 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::optional<std:
 }
 
 void add_prompt_options(CLI::App& app, Options& o) {
-  add_text(app, "-m,--model", o.model, "A GGUF file (the first of a split model), or a folder with config.json and safetensors files; or the name of a\nmodel that another program has fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nDefault: the model in this program")
+  add_text(app, "-m,--model", o.model, "A GGUF file (the first one of a split model), or a folder with\n"
+                                       "config.json and safetensors files; or a model that another program\n"
+                                       "has fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL or\n"
+                                       "hf:ORGANISATION/MODEL. Default: the model in this program")
       ->type_name("FILE");
   app.add_option_function<std::vector<std::string>>(
          "--merge",
@@ -338,10 +341,14 @@ void add_engine_options(CLI::App& app, Options& o) {
   add_choice<Numerics>(app, "--numerics", o.numerics,
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
-                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens "
-                       "at once and in 8 bits\nfor few, plainly in f32, or with the same bits on every\nCPU, and in every batch on a GPU. Default: auto");
+                       "How products are computed. auto: in the way of each weight\n"
+                       "format. bf16: in bf16. fastest: in bf16 for many tokens at\n"
+                       "once, in 8 bits for few. reference: plainly, in f32.\n"
+                       "invariant: with the same bits on every CPU and, on a GPU, in\nevery batch. Default: auto");
   add_choice<Activations>(app, "--activations", o.activations, {{"auto", Activations::automatic}, {"model", Activations::as_the_model_says}},
-                          "The inputs of products in folders whose activations are\nquantised (W8A8, FP8): as --numerics says, or rounded as the\nfolder says. Default: auto");
+                          "How inputs of products are rounded in a model's folder whose\n"
+                          "activations are quantised (W8A8, FP8). auto: as --numerics\n"
+                          "says. model: as the folder says. Default: auto");
   tessera::tool::add_instruction_set(app, o.instruction_set);
   tessera::tool::add_threads(app, o.threads);
   tessera::tool::add_ranks(app, o.ranks);

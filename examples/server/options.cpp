@@ -58,7 +58,13 @@ void add_model_options(CLI::App& app, Options& o) {
   const auto add_texts = [&](const char* names, std::vector<std::string>& target, const char* description) {
     return app.add_option(names, target, description)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
   };
-  add_texts("-m,--model", o.names.models, "A GGUF file (the first of a split model), or a folder with config.json and safetensors files; or the name of a\nmodel that another program has fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL, hf:ORGANISATION/MODEL\nNAME=FILE gives the model a name. Given again: a further model, which is loaded when a request names it\nDefault: the model in this program")->type_name("FILE");
+  add_texts("-m,--model", o.names.models,
+                 "A GGUF file (the first one of a split model), or a folder with\n"
+                 "config.json and safetensors files; or a model that another program\n"
+                 "has fetched: ollama:NAME[:TAG], lmstudio:PUBLISHER/MODEL or\n"
+                 "hf:ORGANISATION/MODEL. NAME=FILE gives the model a name\n"
+                 "Given again: a further model, which is loaded when a request\n"
+                 "names it. Default: the model in this program")->type_name("FILE");
   add_texts("--model-id", o.names.ids, "The model's name in requests. Given again: the name of the\nnext -m. Default: the file's name")->type_name("NAME");
   app.add_option("--models", o.names.folder, "Serve each GGUF file and each model's folder in this folder\nDefault: only the models of -m")->type_name("FOLDER");
   add_texts("--pin", o.names.pins, "Load this model at the start, and never unload it. May be\ngiven again. Default: none")->type_name("NAME");
@@ -194,12 +200,16 @@ void add_machine_options(CLI::App& app, Options& o) {
                        {{"auto", Numerics::automatic}, {"bf16", Numerics::bf16}, {"fastest", Numerics::fastest},
                         {"reference", Numerics::reference}, {"invariant", Numerics::invariant}},
                        [&o](const Numerics& numerics) { o.engine.numerics = numerics; },
-                       "How products are computed: in each weight format's own\nway, in bf16, in bf16 for many tokens at once and in 8 bits\n"
-                       "for few, plainly in f32, or with the same bits on every CPU\nDefault: auto");
+                       "How products are computed. auto: in the way of each weight\n"
+                       "format. bf16: in bf16. fastest: in bf16 for many tokens at\n"
+                       "once, in 8 bits for few. reference: plainly, in f32.\n"
+                       "invariant: with the same bits on every CPU. Default: auto");
   add_choice<tessera::Activations>(app, "--activations",
                                    {{"auto", tessera::Activations::automatic}, {"model", tessera::Activations::as_the_model_says}},
                                    [&o](const tessera::Activations& activations) { o.engine.activations = activations; },
-                                   "The inputs of products in folders whose activations are\nquantised (W8A8, FP8): as --numerics says, or rounded as the\nfolder says. Default: auto");
+                                   "How inputs of products are rounded in a model's folder whose\n"
+                                   "activations are quantised (W8A8, FP8). auto: as --numerics\n"
+                                   "says. model: as the folder says. Default: auto");
   tessera::tool::add_instruction_set(app, o.engine.instruction_set);
   tessera::tool::add_threads(app, o.engine.threads);
   tessera::tool::add_ranks(app, o.ranks);

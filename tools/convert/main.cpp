@@ -48,25 +48,26 @@ void request_stop(int) { stop_requested = 1; }
 constexpr const char* kFooter = R"(Without FORMAT every matrix keeps its format, and norms, biases, routers and convolutions become F32. With FORMAT matrices
 are quantised on the way, as tessera-quantize does it ("tessera-quantize --help" lists the formats).
 
-A GGUF file has the name of a tokenizer's steps, not the steps. The name that is written is one under which the tokenizer
-gives the same tokens, on texts of many kinds; a tokenizer without such a name is an error.
+A GGUF file does not have the steps of a tokenizer, but only a name for them. tessera-convert tries the known names on texts of
+many kinds, and writes a name that gives the same tokens. If there is no such name, that is an error.
 
-A GGUF file as IN is copied with its keys: of a split model that makes one file, with --split-max-size it splits a file.
+If IN is a GGUF file, its keys are copied. A split model becomes one file; with --split-max-size, one file is split.
 
 --merge adds an adapter (LoRA: a GGUF file, or a folder of PEFT) to the weights: W becomes W + SCALE * B A. Without FORMAT each
 matrix is rounded to its own format again, so merge into a model in BF16 or F16 and quantise in the same run.
 
 --prune leaves out what matters least: whole layers, KV heads with their query heads, columns of FFNs. It prints what is left and, with
---prune-text, the perplexity before and after; layers need the text, heads and columns take an --imatrix instead, or the weights alone.
-Of quantised matrices whole blocks of columns go, so prune a model in F16 or BF16. A pruned model should be trained again for a while.
+--prune-text, the perplexity before and after. To choose layers, the text is needed. Heads and columns can also be chosen by an
+--imatrix, or by the weights alone. In quantised matrices only whole blocks of columns can be left out, so prune a model in F16 or
+BF16. A pruned model should be trained again for a while.
 
---to safetensors writes a folder as hubs publish models: config.json, the tokenizer's files and safetensors files. The type of model in
-config.json is one of which the folder, read again, describes the same computation; a model that no type describes is an error. Matrices in
-F32, F16 and BF16 keep their type, and quantised ones become BF16, or the FORMAT that you name of these three. --split-max-size is the size
-of one safetensors file (default 5 GiB). A folder that is made from a GGUF file has only what the
+--to safetensors writes a folder as hubs publish models: config.json, the tokenizer's files and safetensors files. config.json
+names a type of model (model_type) with which the folder, when it is read again, computes the same. If there is no such type, that is
+an error. Matrices in F32, F16 and BF16 keep their type. Quantised ones become BF16, or FORMAT, which must be one of these three.
+--split-max-size is the size of one safetensors file (default 5 GiB). A folder that is made from a GGUF file has only what the
 file's keys say. If the model was published as a folder, that folder is better.
 
-OUT appears when it is complete. A file is replaced; a folder that is there is an error.
+OUT appears when it is complete. A file of this name is replaced; if OUT is a folder that exists already, that is an error.
 
 Examples:
   tessera-convert Qwen3-0.6B qwen3-0.6b-bf16.gguf

@@ -25,7 +25,7 @@ constexpr std::size_t kColumnsAtOnce = 32;  // kept columns come in multiples of
 
 Error cancelled() { return {ErrorCode::cancelled, "interrupted; nothing was written"}; }
 
-// Something that may be left out of a layer, and its share of what the layer's matrix adds to the rows.
+// Columns or a KV head that may be left out of a layer, with the share that they contribute to the layer's output (prune.hpp).
 struct Candidate {
   std::size_t layer;
   std::uint32_t first, count;  // elements
@@ -186,8 +186,8 @@ class Pruning {
     return {};
   }
 
-  // Takes back the most important columns that were left out, until each layer has a multiple of kColumnsAtOnce columns. `candidates`
-  // ascend by importance.
+  // Puts the most important of the columns that were left out back, until each layer has a multiple of kColumnsAtOnce columns. `candidates`
+  // are sorted by importance, the least important first.
   void fill_columns(const std::vector<Candidate>& candidates) {
     for (std::size_t layer = 0; layer < cut_.size(); ++layer) {
       std::vector<std::uint32_t>& columns = cut_[layer].columns;

@@ -30,9 +30,10 @@ struct PruneOptions {
 // Returns the model without its least important parts, and prints the sizes that are left and, with a text, the perplexity before and
 // after.
 // - Layers: one after another, the layer without which the perplexity of the text is lowest.
-// - Columns and heads: those with the smallest share of what their layer's output matrix adds. A share is the mean square of the matrix's
-//   input, times the squares of its weights. The mean squares come from `importance` (an imatrix), else from the text, else they are 1.
-//   Each layer keeps at least a quarter of its columns and one KV head.
+// - Columns and heads: those that contribute least to the output of their layer's attention or FFN. The contribution of an input of the
+//   output matrix is the mean square of the input, times the sum of the squares of its weights, as a share of the layer. The mean squares
+//   come from `importance` (an imatrix), else from the text, else they are 1. Each layer keeps at least a quarter of its columns, and one
+//   KV head.
 // Errors: unsupported, the model is of a kind that cannot be cut; invalid_argument, more is to be left out than the model has; cancelled,
 // *stop is not 0.
 [[nodiscard]] Result<std::shared_ptr<const PrunedSource>> prune(std::shared_ptr<const ModelSource> model, const quantize::Importance& importance,

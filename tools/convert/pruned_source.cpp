@@ -22,7 +22,7 @@ struct Row {
   Side side;
 };
 
-// The tensors that a layer of a model that can be pruned may have.
+// The tensors that a layer may have if its model can be pruned.
 constexpr Row kRows[] = {
     {"attn_norm.weight", Side::none},          {"ffn_norm.weight", Side::none},          {"attn_q_norm.weight", Side::none},
     {"attn_k_norm.weight", Side::none},        {"attn_q.weight", Side::query_rows},      {"attn_q.bias", Side::query_rows},

@@ -24,7 +24,7 @@ Examples:
       60 % of the requests go to a model that costs 0.20 a million tokens, 30 % to one for 1.00, 10 % to one
       for 10.00; compared with the last model for all requests
   tessera-cost --save cached=25,routed=35,compressed=20@prompt --request 400,600
-      each saves its share of what the earlier ones left; @prompt: of the tokens of prompts only
+      each way saves its share of the tokens that the ways before it left; @prompt: only of prompts' tokens
   tessera-cost --hour 4 --answer-rate 25 --speculate step=40,draft=5,a=0.75,k=4
       four drafts of 5 ms each before a step of 40 ms; a draft is right with a chance of 0.75
   tessera-cost mix.json --json
@@ -126,12 +126,15 @@ void add_options(CLI::App& app, Options& o) {
   number("--answer-rate", o.model.answer_rate, machine, "Tokens of answers that the machine computes in a second,\nof all requests together");
   number("--prompt-rate", o.model.prompt_rate, machine, "Tokens of prompts that the machine reads in a second, of all\nrequests together. Default: as --answer-rate");
   app.add_option("--busy", o.busy, "The share of the paid time in which the machine computes\nDefault: 100")->group(machine)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
-  size("--memory", o.model.memory, machine, "The memory of weights, keys and values, such as 45GiB\nDefault: it fits into one machine");
+  size("--memory", o.model.memory, machine,
+                 "The memory of weights, keys and values, such as 45GiB\nDefault: the model fits into one machine");
   size("--machine-memory", o.model.machine.memory, machine, "The memory of one machine, such as 80GiB. A model that\nneeds more takes several machines. Default: no limit");
   app.add_option("--speculate", o.speculate, "The costs of speculation: step=MS,draft=MS,a=SHARE,k=DRAFTS,\nthat is the milliseconds of a step and of a draft, the\nshare of drafts that are right (0 to 1), and the drafts of\na step. verify=MS: the milliseconds of a step with drafts\nDefault: no speculation")->group(machine)->type_name("COSTS");
-  app.add_option("--tiers", o.tiers, "PERCENT:PRICE,... for each model, the best model last: its\nshare of the requests, and its price of a million tokens")->group(mix)->type_name("LIST");
-  app.add_option("--again", o.again, "The share of each other model's requests that the best model\nanswers again. Default: 0")->group(mix)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
-  app.add_option("--save", o.save, "NAME=PERCENT,... for each way to compute less, in the order\nin which they apply: the share of tokens that it saves")->group(mix)->type_name("LIST");
+  app.add_option("--tiers", o.tiers, "The models, the best one last. Each is PERCENT:PRICE: its\n"
+                                     "share of the requests, and its price of a million tokens")->group(mix)->type_name("LIST");
+  app.add_option("--again", o.again, "The share of the other models' requests that the best model\nanswers again. Default: 0")->group(mix)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
+  app.add_option("--save", o.save, "The ways to compute fewer tokens, in the order in which they\n"
+                                   "apply. Each is NAME=PERCENT: the share of tokens that it saves")->group(mix)->type_name("LIST");
   app.add_option("--sampled", o.sampled, "The share of the requests that the best model computes once\nmore, to compare answers. Default: 0")->group(mix)->type_name("PERCENT")->check(CLI::Range(0.0, 100.0));
   app.add_option("--request", o.request, "The tokens of a request, as PROMPT,ANSWER. Default: 1000,300")->group(mix)->type_name("TOKENS");
   app.add_option("--currency", o.currency, "The sign before prices. Default: $")->group("Output")->type_name("TEXT");

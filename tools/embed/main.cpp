@@ -181,7 +181,9 @@ int parse_and_run(int argc, char** argv) {
            if (!numerics) throw CLI::ValidationError("--numerics", fmt::format("\"{}\" is not one of auto, bf16, fastest, reference, invariant", name));
            arguments.options.numerics = *numerics;
          },
-         "How products are computed (docs/explanation/numerics.md). reference: plainly\nin float, of quantised weights too: slower and nearer to the model's\nown vectors. Default: auto")
+         "How products are computed (docs/explanation/numerics.md). reference:\n"
+         "plainly in f32, also with quantised weights: slower, but with vectors\n"
+         "that are nearer to the model's own. Default: auto")
       ->type_name("auto|bf16|fastest|reference|invariant");
   app.add_option_function<std::string>(
          "--activations",
@@ -189,7 +191,9 @@ int parse_and_run(int argc, char** argv) {
            if (name != "auto" && name != "model") throw CLI::ValidationError("--activations", fmt::format("\"{}\" is not one of auto, model", name));
            arguments.options.activations = name == "model" ? Activations::as_the_model_says : Activations::automatic;
          },
-         "The inputs of products in folders whose activations are\nquantised (W8A8, FP8): as --numerics says, or rounded as the\nfolder says. Default: auto")
+         "How inputs of products are rounded in a model's folder whose\n"
+         "activations are quantised (W8A8, FP8). auto: as --numerics\n"
+         "says. model: as the folder says. Default: auto")
       ->type_name("auto|model");
   tool::add_instruction_set(app, arguments.options.instruction_set);
   tool::add_threads(app, arguments.options.threads);

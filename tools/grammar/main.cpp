@@ -30,7 +30,7 @@ constexpr const char* kFooter = R"(Examples:
   tessera-grammar --schema person.json --vocab model.gguf --check alice.json bob.json
   tessera-grammar --regex '[0-9]{4}-[0-9]{2}' --vocab model.gguf
   tessera-grammar --bench maskbench/data --vocab model.gguf --json
-An instance is judged as the text that its file has, without white space at its ends.
+A text is judged as it stands in its file, without white space at its beginning and end.
 Exit status: 0 all accepted, 1 failure or something not accepted, 2 usage.)";
 
 struct Arguments {
@@ -127,7 +127,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_flag("--lenient", lenient, "leave keywords out that are not supported, and list them");
   app.add_flag("--compact", compact, "no white space between JSON's tokens");
   app.add_option("--order", order, "the order of properties: any (default) or stated")->check(CLI::IsMember({"any", "stated"}))->type_name("ORDER");
-  app.add_option("--formats", formats, "`format` is checked: always (assert, the default), as the draft says, or never (ignore)")
+  app.add_option("--formats", formats, "when a schema's `format` is checked: always (assert, the default),\n"
+                                       "as the schema's draft says (draft), or never (ignore)")
       ->check(CLI::IsMember({"draft", "assert", "ignore"}))->type_name("WHEN");
   try {
     tool::parse(app, argc, argv);

@@ -16,14 +16,15 @@ const char* const kKvHelp = R"(Will it fit?
   tessera-inspect --kv-table llama-3-8b.gguf --users 64 --context 8k --memory 80GiB
   tessera-inspect --kv-table --layers 32 --kv-heads 8 --head-dim 128 --weights-bytes 16GB --users 64 --memory 80GiB
   tessera-inspect --kv-table llama-3-70b.gguf --tp 8 --memory 80GB --json
-- A user is one sequence: layers x KV heads x (key + value) x context, in whole pages. INT8 counts its scale too: one
-  F32 for each token, head, key and value.
-- --users and --context ask yes or no; with --memory the answer adds the most users, and the longest context, that fit.
-- With --tp everything is of one device: ceil(KV heads / N) heads, so that more devices than heads replicate them, and
-  1/N of the weights.
-- A sliding window bounds the tokens that a user holds, with up to two pages more; --window 0 counts all of them.
-- Recurrent layers have a state of fixed size instead; --tp does not divide it.
-- Counted are KV and weights. A program also takes a workspace and, for each user, logits: --plan shows those.
+- A user is one sequence. It has layers x KV heads x (key + value) x context elements, in whole pages. With INT8 each
+  key and each value of a head has a scale too (F32), which is counted.
+- With --memory the table says whether the users fit. It also has the most users, and the longest context, that fit.
+- With --tp all bytes are those of one device. A device has ceil(KV heads / N) heads, and 1/N of the weights. If there
+  are more devices than KV heads, several devices have the same head.
+- In layers with a sliding window a user has only the tokens of the window, and up to two pages more. With --window 0
+  all tokens count.
+- Recurrent layers have a state of fixed size instead of keys and values. --tp does not divide the state.
+- Only keys, values and weights are counted. A program also needs a workspace and, for each user, logits: see --plan.
 )";
 
 namespace {

@@ -166,10 +166,10 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     Arguments arguments;
-    CLI::App app{"Shows a model, of a GGUF file or a folder: its metadata, its tensors, and the memory that it would take. Of an "
-                 "adapter (LoRA): its base model, ranks and tensors. Of a safetensors file, or a folder without config.json: its "
-                 "tensors.", "tessera-inspect"};
-    app.add_option("FILE", arguments.file, "The model: " + std::string(tool::kModelForms) + "; an adapter, of a GGUF file or a folder of PEFT; or a safetensors file")->type_name("");
+    CLI::App app{"Shows a model (a GGUF file or a folder): its metadata, its tensors, and the memory that it would take.\n"
+                 "Of an adapter (LoRA) it shows the base model, the ranks and the tensors; of a safetensors file, or of a\n"
+                 "folder without config.json, the tensors.", "tessera-inspect"};
+    app.add_option("FILE", arguments.file, "The model: " + std::string(tool::kModelForms) + ";\nan adapter (a GGUF file, or a folder of PEFT); or a safetensors file")->type_name("");
     auto* metadata = app.add_flag("--metadata", arguments.metadata, "Print only the metadata");
     auto* tensors = app.add_flag("--tensors", arguments.tensors, "Print only the tensors");
     auto* plan = app.add_flag("--plan", arguments.plan, "Print only the memory plan, for one session");

@@ -26,11 +26,13 @@ using namespace tessera;
 
 constexpr int kUsage = 2, kFailure = 1;
 
-constexpr const char* kFooter = R"(Each text is made up, about --tokens long, with one sentence that has a number, at a depth of its own. A number
-is found if the answer begins with it. The last token of the question is computed again when tokens have been
-dropped, so that the whole answer comes from what is left.
-  question before   the question ends the prompt, and tokens are dropped behind it
-  question after    tokens are dropped behind the text, which does not tell what will be asked
+constexpr const char* kFooter = R"(Each text is made up and has about --tokens tokens. One sentence of it contains a number, in each text at another
+depth. The model is asked for the number, and has found it if its answer begins with it. Each text is asked about
+in two ways:
+  question before   tokens are dropped after the text and the question are read together
+  question after    tokens are dropped after the text is read, when the model does not know the question yet
+The last token of the question is then computed again, so that the whole answer comes from the tokens that are
+left.
 
 Example:
   tessera-needles smollm2-135m-q4_1.gguf --tokens 2048 --texts 20
@@ -87,7 +89,8 @@ int run(const Arguments& arguments) {
   const bool terminal = isatty(STDERR_FILENO) == 1;
   std::size_t tokens = 0;
   for (std::size_t i = 0; i < arguments.texts; ++i) {
-    const double depth = (static_cast<double>(i) + 0.5) / static_cast<double>(arguments.texts) * 0.7;  // a window keeps some of the rest
+    // No needle is in the last 30 % of a text, because every budget keeps the last tokens.
+    const double depth = (static_cast<double>(i) + 0.5) / static_cast<double>(arguments.texts) * 0.7;
     const needles::Haystack made = needles::make_haystack(i, arguments.tokens * 7 / 10, depth);
     const auto text = engine->tokenizer().encode(made.text);
     if (!text) return fail(text.error());
@@ -124,12 +127,17 @@ int parse_and_run(int argc, char** argv) {
   CLI::App app{"Counts the numbers that a model finds in long texts while it keeps a part of their tokens.", "tessera-needles"};
   app.footer(kFooter);
   app.add_option("MODEL", arguments.model, tool::kModelForms)->required()->type_name("");
-  app.add_option("--tokens", arguments.tokens, "the tokens of a text, question included. Default: 2048")->type_name("N")->check(CLI::Range(512, 1 << 20));
+  app.add_option("--tokens", arguments.tokens,
+                 "the number of tokens of a text and its question. Default: 2048")->type_name("N")->check(CLI::Range(512, 1 << 20));
   app.add_option("--texts", arguments.texts, "the number of texts. Default: 20")->type_name("N")->check(CLI::Range(1, 10000));
   for (const char* cache : {"f16", "f16:50%:window", "f16:25%:window", "f16:50%:h2o", "f16:25%:h2o", "f16:50%:snapkv", "f16:25%:snapkv"}) {
     arguments.caches.push_back(tool::parse_cache(cache));
   }
-  tool::add_caches(app, arguments.caches, "the types of keys and values, and how many tokens are kept. Default: f16, and a half and a quarter by each choice");
+  tool::add_caches(app, arguments.caches,
+                 "the caches to compare: a type of keys and values, how many tokens\n"
+                 "keep them (a number, or a percentage of a text's tokens), and how\n"
+                 "these tokens are chosen. Default: f16 with all tokens, and with 50%\n"
+                 "and 25% of the tokens by each choice");
   tool::add_instruction_set(app, arguments.options.instruction_set);
   tool::add_threads(app, arguments.options.threads);
   tool::add_version(app, "tessera-needles");

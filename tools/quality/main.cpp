@@ -38,8 +38,9 @@ using namespace tessera::quality;
 
 constexpr int kUsage = 2, kFailure = 1;
 
-constexpr const char* kFooter = R"(The reference is the engine's own float32: the file's weights decoded, products,
-sums, keys and values in float32. Each document of TOKENS is read in a fresh session, and its last token only foretold.
+constexpr const char* kFooter = R"(The reference is computed by the engine itself: it decodes the file's weights, and computes products, sums, keys and
+values in float32. Each document of TOKENS is read in a session of its own. The predictions of all its tokens but the
+first are compared.
 
 Examples:
   tessera-quality model-q4_0.gguf tests/data/quality/stories.tokens                         auto against reference
@@ -49,9 +50,10 @@ Examples:
   tessera-quality model-f16.gguf text.tokens --imatrix model.imatrix       for tessera-quantize --imatrix
   tessera-quality model-f32.gguf long.tokens --caches int8,int4,f16:25%:snapkv --last 1024
   tessera-quality all-MiniLM-L6-v2 tests/data/quality/retrieval --retrieval --formats f32,q8_0,q4_0 --dimensions 384,128
-With --caches a row for each: the run's predictions with that type of keys and values, and with that many tokens kept of a
-sequence, against the same run with all of them in float32. Products of quantised weights round what they multiply to 8 bits, and
-another cache rounds it otherwise: a part of each KL is that. --numerics reference, which is slow, measures the cache alone.
+With --caches the table has a row for each cache. Two runs are compared that differ only in their cache: one has this type of
+keys and values, and keeps this many tokens; the other has all keys and values in float32. A part of each KL does not come
+from the cache itself: products with quantised weights round their inputs to 8 bits, and another cache changes these inputs,
+so that they are rounded in another way. With --numerics reference, which is slow, the KL comes from the cache alone.
 Exit status: 0 done, 1 failure, 2 usage.)";
 
 struct Arguments {
@@ -312,7 +314,9 @@ int parse_and_run(int argc, char** argv) {
       ->type_name("MODE");
   bool rounds = false;
   app.add_option_function<std::string>("--activations", [&rounds](const std::string& name) { rounds = name == "model"; },
-                                       "The inputs of products in folders whose activations are quantised (W8A8, FP8): auto, as --numerics says;\nmodel, rounded as the folder says. The reference does not round them. Default: auto")
+                                       "How inputs of products are rounded in a model's folder whose activations\n"
+                                       "are quantised (W8A8, FP8). auto: as --numerics says. model: as the folder\n"
+                                       "says. The reference does not round them. Default: auto")
       ->type_name("auto|model")
       ->check(CLI::IsMember({"auto", "model"}));
   tool::add_instruction_set(app, options.instruction_set);
@@ -332,7 +336,10 @@ int parse_and_run(int argc, char** argv) {
       ->excludes(reference)
       ->excludes(save);
   CLI::Option* const caches =
-      tool::add_caches(app, arguments.caches.caches, "Print a table with a row for each of these caches, instead of comparing: a type of keys and\nvalues, how many tokens they keep (a number, or a share of a document), and which")
+      tool::add_caches(app, arguments.caches.caches,
+                 "Instead of comparing, print a table with a row for each of these caches:\n"
+                 "a type of keys and values, how many tokens keep them (a number, or a\n"
+                 "percentage of a document's tokens), and how these tokens are chosen")
           ->excludes(reference)
           ->excludes(save)
           ->excludes(imatrix)
@@ -343,7 +350,7 @@ int parse_and_run(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->needs(caches);
   add_retrieval(app, arguments.retrieval)->excludes(reference)->excludes(save)->excludes(imatrix)->excludes(caches);
-  app.add_flag("--json", arguments.json, "Print the result as a JSON object; of a table, an object in each line");
+  app.add_flag("--json", arguments.json, "Print the result as a JSON object, or a table as an object for each row");
   try {
     tool::parse(app, argc, argv);
   } catch (const CLI::Success& asked) {

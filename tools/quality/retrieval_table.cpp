@@ -47,12 +47,15 @@ void print_row(const RowFormat& format, double megabytes, const RetrievalRow& ro
 }  // namespace
 
 CLI::Option* add_retrieval(CLI::App& app, RetrievalOptions& options) {
-  CLI::Option* const retrieval = app.add_flag("--retrieval", options.is_wanted, "Measure how well the model, an embedder, finds documents, instead of comparing. TOKENS is a\nfolder with corpus.jsonl, queries.jsonl and qrels/test.tsv, in the form of BEIR");
-  app.add_option("--formats", options.formats, "With --retrieval, print a row for each of these weight formats. Default: the file's own")
+  CLI::Option* const retrieval = app.add_flag("--retrieval", options.is_wanted,
+                 "Instead of comparing, measure how well an embedding model finds\n"
+                 "documents. TOKENS is then a folder with corpus.jsonl, queries.jsonl and\n"
+                 "qrels/test.tsv (the form of BEIR)");
+  app.add_option("--formats", options.formats, "With --retrieval, print a row for each of these weight formats\nDefault: the file's own")
       ->type_name("FORMAT,...")
       ->delimiter(',')
       ->needs(retrieval);
-  app.add_option("--dimensions", options.dimensions, "With --retrieval, print a row for each of these numbers of dimensions. Default: all")
+  app.add_option("--dimensions", options.dimensions, "With --retrieval, print a row for each of these numbers of dimensions\nDefault: all")
       ->type_name("N,...")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))

@@ -35,25 +35,29 @@ void request_stop(int) { stop_requested = 1; }
 
 constexpr const char* kFooter = R"(Formats, with their bits a weight:
   {}
-Mixes, as llama.cpp makes them:
-  Q5_K_M, Q4_K_M   the values of attention and the FFN's way down get more bits in the first and last layers and in
-                   every third between
-  Q5_K_S, Q4_K_S   a few of the first layers do, or none
-  Q3_K_L, Q3_K_M, Q2_K, IQ4_XS, IQ4_NL   likewise, with more bits for the output of attention in the first three
-Q4_K_M is the usual choice for small files; Q6_K and Q8_0 are hard to tell from the original. (To llama.cpp Q4_K is
-another name of Q4_K_M; here it is every matrix alike.)
+Mixes, as llama.cpp makes them. Some matrices get more bits than the others:
+  Q4_K_M, Q5_K_M        the value matrix of attention and the down matrix of the FFN, in the first and the last
+                        eighth of the layers and in every third layer between
+  Q4_K_S                the same two matrices, in a few of the first layers
+  Q5_K_S                none
+  Q3_K_L, Q3_K_M, Q2_K  the same two matrices, and the output matrix of attention
+  IQ4_XS, IQ4_NL        the down matrix of the FFN in the first eighth of the layers; the value matrix of attention
+                        if at least four query heads share a KV head
+Q4_K_M is the usual choice for small files. Q6_K and Q8_0 are hard to tell from the original. (In llama.cpp, Q4_K
+is another name of Q4_K_M. Here Q4_K is one format for all matrices.)
 
-What becomes of a tensor:
-  - Two-dimensional weights take FORMAT. Norms, biases and whatever has one dimension are F32; the rest stays.
-  - The output matrix (where there is none, the token embedding, which then serves as both) is Q6_K when FORMAT is
-    smaller than that. --output-type and --embedding-type say otherwise.
-  - A row that is not whole blocks of 256 falls back: Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, Q2_K
-    and Q3_K to Q4_0, IQ4_XS to IQ4_NL; a row that is not a
-    multiple of 32 becomes F16. The summary counts them, --verbose names them.
+How tensors are written:
+  - Weight matrices get FORMAT. Norms, biases and other tensors of one dimension become F32. Other tensors, such as
+    the matrices of routers, keep their format.
+  - The output matrix becomes Q6_K if FORMAT has fewer bits than Q6_K. (If there is no output matrix, this holds
+    for the token embedding, which is then used as both.) --output-type and --embedding-type choose other formats.
+  - Formats store rows in blocks. If the length of a row is not a multiple of 256, Q4_K becomes Q5_0, Q5_K
+    becomes Q5_1, Q6_K becomes Q8_0, Q2_K and Q3_K become Q4_0, and IQ4_XS becomes IQ4_NL. If the length is not a
+    multiple of 32, the matrix becomes F16. The summary counts these matrices, and --verbose names them.
 
---imatrix helps Q2_K to Q6_K, Q4_0 to Q5_1, IQ4_NL and IQ4_XS, the small ones most.
+--imatrix makes Q2_K to Q6_K, Q4_0 to Q5_1, IQ4_NL and IQ4_XS more accurate; formats of few bits gain most.
 
-OUT appears when it is complete and replaces what was there; IN may be the first part of a split model.
+OUT appears when it is complete, and replaces a file of this name. IN may be the first part of a split model.
 
 Examples:
   tessera-quantize llama-f16.gguf llama-q4_k_m.gguf Q4_K_M
@@ -127,7 +131,7 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("OUT", arguments.out, "the file to write")->required()->type_name("");
   app.add_option("FORMAT", arguments.texts.format, "the format of weight matrices, or a mix of formats, in any case")->required()->type_name("");
   add_format_options(app, arguments.texts, options);
-  app.add_flag("-v,--verbose", arguments.verbose, "a line for each tensor, on standard error");
+  app.add_flag("-v,--verbose", arguments.verbose, "print a line for each tensor on standard error");
   tool::add_threads(app, options.threads);
   tool::add_version(app, "tessera-quantize");
   try {

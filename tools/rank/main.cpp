@@ -33,7 +33,7 @@ On two other machines:    tessera-rank model.gguf --listen 0.0.0.0:7070 --secret
 On yours:                 generate -m model.gguf --rank-at host1:7070 --rank-at host2:7070 --rank-secret-file secret.txt -p "Hello"
 On one machine, to try:   tessera-rank model.gguf --listen unix:/tmp/rank1
 
-Nothing that travels is encrypted: use a network of your own, or a tunnel. Ctrl-C ends it.
+What ranks send is not encrypted: use a network of your own, or a tunnel. Ctrl-C ends tessera-rank.
 Exit status: 0 ended by Ctrl-C, 1 failure, 2 usage.)";
 
 struct Arguments {
@@ -74,7 +74,7 @@ int parse_and_run(int argc, char** argv) {
       ->type_name("ADDRESS");
   app.add_option_function<std::string>(
          "--secret-file", [&](const std::string& path) { arguments.options.secret = tool::read_secret(path, "--secret-file"); },
-         "A file with a text that engines must bring too.\nDefault: every engine is served")
+         "Serve only engines that got a file with the same text, with\n--rank-secret-file. Default: every engine is served")
       ->type_name("FILE");
   tool::add_instruction_set(app, arguments.options.instruction_set);
   tool::add_threads(app, arguments.options.threads);

@@ -95,7 +95,7 @@ inline void add_ranks(CLI::App& app, Ranks& ranks) {
       ->type_name("heads|layers");
   app.add_option_function<std::string>(
          "--rank-secret-file", [&ranks](const std::string& path) { ranks.secret = read_secret(path, "--rank-secret-file"); },
-         "The file with the secret of those tessera-ranks")
+         "A file with the text that those tessera-ranks got with\n--secret-file")
       ->type_name("FILE");
 }
 

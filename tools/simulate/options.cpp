@@ -14,10 +14,10 @@ namespace {
 struct NamedNumber {
   std::string_view name;
   double* value;
-  double least;  // the smallest that the option takes
+  double least;  // the smallest number that the option accepts
 };
 
-// Sets the numbers that `text` names. `unit`: what they are, for the error.
+// Sets the numbers that `text` names. `unit`: the words for such a number in the error message.
 Status read_numbers(std::string_view option, std::string_view text, std::string_view unit, std::span<const NamedNumber> numbers) {
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find(','));
@@ -44,10 +44,15 @@ constexpr const char* kFooter = R"(Examples:
   tessera-simulate --trace mooncake.jsonl --replicas 16 --router prefix --kv-per-token 128KiB --kv-budget 20GiB
   tessera-simulate --rate 1 --ranks 4 --link delay=5e-5,rate=1.25e9 --costs fixed=0.15,few_rows=1e-3,many_rows=8e-3
 
-The costs are those of a step, in seconds: fixed, for each output (a row whose logits are wanted), for each of the
-first 16 rows, for each row beyond, and for each key that a row sees. With --ranks they are those of one machine that
-has the whole model. Each rank then computes its part, and the exchanges between ranks come on top
-(docs/howto/ranks.md). A budget of KV pages is that of one machine.
+--costs says how many seconds a step takes. It is the sum of these parts:
+  fixed      for the step itself
+  output     for each row whose logits are wanted
+  few_rows   for each of the first 16 rows
+  many_rows  for each row after the first 16
+  key        for each key that a row sees
+With --ranks, pass the costs of one machine that has the whole model. From them the costs of each rank's part are
+computed, and the time of the exchanges between ranks is added (docs/howto/ranks.md). --kv-budget is the budget of one
+machine.
 )";
 
 }  // namespace
@@ -58,25 +63,35 @@ void add_options(CLI::App& app, Options& o) {
   tool::add_scheduling_options(app, o.serving);
 
   const auto machine = "The machine";
-  app.add_option("--costs", o.costs, "As fixed=2e-3,output=1e-4,few_rows=1e-4,many_rows=2e-3,key=1e-8")->group(machine);
-  app.add_option("--kv-per-token", o.kv_per_token, "Bytes of keys and values of a token")
+  app.add_option("--costs", o.costs, "The seconds that a step costs, as NAME=SECONDS,... (below)\n"
+                                     "Default: fixed=2e-3,output=1e-4,few_rows=1e-4,\nmany_rows=2e-3,key=1e-8")->group(machine);
+  app.add_option("--kv-per-token", o.kv_per_token, "The bytes of keys and values of a token. Default: 0")
       ->group(machine)->transform(CLI::AsSizeValue(false));
-  app.add_option("--kv-budget", o.kv_budget, "Bytes of KV pages; 0: as many as are wanted")
+  app.add_option("--kv-budget", o.kv_budget, "The most bytes of KV pages; 0: all pages that the requests\nneed. Default: 0")
       ->group(machine)->transform(CLI::AsSizeValue(false));
-  app.add_option("--page-tokens", o.page_tokens, "Tokens of a page")->group(machine)->check(CLI::Range(1, 4096));
-  app.add_option("--file-rate", o.file_rate, "Bytes a second to the file of preempted requests; 0: there is none")
+  app.add_option("--page-tokens", o.page_tokens, "The tokens of a KV page. Default: 32")->group(machine)->check(CLI::Range(1, 4096));
+  app.add_option("--file-rate", o.file_rate,
+                 "Bytes a second to and from a file for the KV pages of\npreempted requests; 0: no file. Default: 0")
       ->group(machine)->check(CLI::Range(0.0, 1e15));
-  app.add_option("--replicas", o.replicas, "Engines")->group(machine)->check(CLI::Range(1, 100000));
-  app.add_option("--ranks", o.ranks, "Machines that compute one model together; of each replica")->group(machine)->check(CLI::Range(1, 1024));
-  app.add_option("--rank-split", o.rank_split, "What ranks divide: heads (heads and columns of each layer), layers\nDefault: heads")->group(machine)->type_name("NAME");
-  app.add_option("--link", o.link, "Between two ranks: seconds until a message arrives, and bytes a second\nDefault: delay=1e-4,rate=1.25e8, an Ethernet of 1 Gbit/s")->group(machine)->type_name("NUMBERS");
-  app.add_option("--shape", o.shape, "Sizes of the model, which say how much ranks exchange; heads: query heads times\nthe size of a value. "
-                 "Default: layers=32,width=4096,heads=4096,ffn=14336,vocabulary=128256 (Llama 3 8B)")->group(machine)->type_name("NUMBERS");
-  app.add_option("--router", o.router, "Who gets a request: round-robin, least-work, prefix")->group(machine);
+  app.add_option("--replicas", o.replicas,
+                 "The number of engines that share the requests. Default: 1")->group(machine)->check(CLI::Range(1, 100000));
+  app.add_option("--ranks", o.ranks, "The number of machines (ranks) among which each engine divides\nits model. Default: 1")->group(machine)->check(CLI::Range(1, 1024));
+  app.add_option("--rank-split", o.rank_split,
+                 "What a rank has. heads: some heads and columns of every\n"
+                 "layer. layers: some whole layers. Default: heads")->group(machine)->type_name("NAME");
+  app.add_option("--link", o.link, "The network between two ranks: the seconds until a message\n"
+                                   "arrives (delay), and bytes a second (rate)\nDefault: delay=1e-4,rate=1.25e8 (Ethernet of 1 Gbit/s)")->group(machine)->type_name("NUMBERS");
+  app.add_option("--shape", o.shape, "The sizes of the model, which decide how many bytes ranks\n"
+                                     "exchange. heads: the number of query heads times the elements\n"
+                                     "of a head's value. Default: those of Llama 3 8B,\n"
+                                     "layers=32,width=4096,heads=4096,ffn=14336,vocabulary=128256")->group(machine)->type_name("NUMBERS");
+  app.add_option("--router", o.router, "How an engine is chosen for a request. round-robin: by turns.\n"
+                                       "least-work: the one with the fewest tokens still to compute.\n"
+                                       "prefix: the same, less the tokens of the prompt that an engine\nhas cached. Default: round-robin")->group(machine);
 
   tool::add_level_options(app, o.serving);
-  app.add_option("--plot", o.plot, "Draw the times, as SVG")->group("Output")->type_name("FILE");
-  app.add_flag("--json", o.json, "An object a line")->group("Output");
+  app.add_option("--plot", o.plot, "Write an SVG file that shows the times of the requests")->group("Output")->type_name("FILE");
+  app.add_flag("--json", o.json, "Print a JSON object in a line for each result, instead of\ntables")->group("Output");
 }
 
 Result<CostModel::Costs> costs_of(const std::string& text) {

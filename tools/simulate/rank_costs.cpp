@@ -21,7 +21,7 @@ CostModel::Costs costs_on_ranks(const CostModel::Costs& one, const ModelShape& s
   const Exchanges exchanges = exchanges_of(shape, split, ranks);
   const bool by_heads = split == RankSplit::heads;
   const double share = by_heads ? 1.0 / ranks : 1.0;
-  // By heads a rank receives what the others have, while they receive its part; by layers a message follows the one before it.
+  // By heads, all ranks send at once: a rank receives the parts of the other ranks. By layers, a message is sent after the one before it.
   const double seconds_a_byte = (by_heads ? 1.0 - 1.0 / ranks : 1.0) / link.rate;
   const double row = exchanges.row_bytes * seconds_a_byte;
   return {.fixed = one.fixed * share + exchanges.count * link.delay,

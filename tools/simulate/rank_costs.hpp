@@ -20,7 +20,7 @@ struct Link {
   double delay = 1e-4, rate = 1.25e8;
 };
 
-// What ranks exchange in a step, all ranks together.
+// The exchanges between ranks in a step, all ranks together.
 struct Exchanges {
   double count = 0;             // exchanges of a step, which follow each other
   double row_bytes = 0;         // bytes for each row
@@ -28,9 +28,9 @@ struct Exchanges {
 };
 [[nodiscard]] Exchanges exchanges_of(const ModelShape& shape, RankSplit split, std::uint32_t ranks) noexcept;
 
-// Returns the costs of a step on `ranks` ranks, each on a machine like the one on which `one` was measured. RankSplit::heads: each rank
-// computes its part of all of it. RankSplit::layers: the ranks compute one after the other, and the computing takes as long as on one. The
-// exchanges of docs/howto/ranks.md come on top. One rank: `one` itself.
+// Returns the costs of a step on `ranks` ranks. Each rank is a machine like the one on which the costs `one` were measured.
+// RankSplit::heads: the ranks compute at once, so the costs of computing are divided by their number. RankSplit::layers: the ranks compute
+// one after the other, so the costs of computing stay. The time of the exchanges (docs/howto/ranks.md) is added. For one rank returns `one`.
 [[nodiscard]] CostModel::Costs costs_on_ranks(const CostModel::Costs& one, const ModelShape& shape, RankSplit split, std::uint32_t ranks,
                                               const Link& link) noexcept;
 

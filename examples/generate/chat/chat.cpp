@@ -214,7 +214,7 @@ void Chat::ask(std::string text) {
   answer();
 }
 
-// Answers until the model calls no more tools. If an answer fails, takes the user's turn back.
+// Answers until the model calls no more tools. If an answer fails, removes the user's turn again.
 void Chat::answer() {
   try {
     while (answer_once()) {

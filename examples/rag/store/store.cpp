@@ -50,7 +50,7 @@ constexpr std::array<std::string_view, 72> kIdleWords = {
     "to",   "us",    "was",  "we",    "were", "what", "when", "where", "which", "who", "whose", "why",  "will",  "with", "would", "you",   "your", "than"};
 
 // Returns a query of FTS5 for passages with any word of the text. A word is letters and digits, with "_" between them. No part of the text
-// becomes an operator of the query. Idle words count only if there are no other words.
+// becomes an operator of the query. Idle words (kIdleWords) are left out, unless the text has no other words.
 std::string any_word(std::string_view text) {
   std::string query, idle;
   for (std::size_t at = 0; at < text.size();) {
@@ -181,8 +181,8 @@ void Store::remove_file(std::int64_t file) {
   transaction.commit();
 }
 
-// Removes a file with its passages and their words. SQLite does not remove the words by itself: the index of words keeps no texts, so a
-// deletion must repeat them.
+// Removes a file with its passages and their words. SQLite does not remove the words by itself. The index of words keeps no texts, so the
+// statement that deletes a passage's words must contain the passage's text.
 void Store::take_out(std::int64_t file) {
   Statement(database_, "INSERT INTO words(words, rowid, place, text) SELECT 'delete', p.id, f.path || ' ' || p.heading, p.text FROM passages p "
                        "JOIN files f ON f.id = p.file WHERE f.id = ?")

@@ -1,8 +1,8 @@
 // The index on disk: files, their passages, the passages' vectors and words, in one file of SQLite.
 //
 // Tables (store.cpp): settings, one row; files; passages, and the vector of each passage; words, an index of the passages' words (FTS5);
-// prefixes, the saved keys and values of passages (saved_prefixes.hpp); graph, the seal of the graph's file: one row, or none without a
-// graph.
+// prefixes, the saved keys and values of passages (saved_prefixes.hpp); graph, one row that says which file of a graph belongs to this
+// index (GraphSeal: edition, sizes, hash of the file), or no row if there is no graph.
 // Invariants: a file and its passages are written in one transaction, so that a program that is killed loses one file at most. The number
 // `edition` grows with each such transaction: a graph (graph.hpp) that was built from another edition is stale.
 #pragma once

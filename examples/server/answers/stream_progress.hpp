@@ -13,8 +13,8 @@ namespace server {
 // tokens (with the cached ones), and milliseconds since the prompt's first step began.
 [[nodiscard]] tessera::Json to_json(const PromptProgress& progress);
 
-// Makes the comments of a stream whose client has not asked for events: `: prompt_progress {...}`, which clients of server-sent
-// events skip.
+// Makes comments that show the progress in a stream, for clients that have not asked for events of progress: `: prompt_progress {...}`.
+// Clients of server-sent events skip lines that begin with ":".
 class ProgressComments {
  public:
   // Returns a comment, or "" if none is due: at most four comments a second, and none after the prompt is computed.

@@ -10,9 +10,9 @@ namespace server {
 
 namespace {
 
-// The tokens for filling in a text between a text before and a text behind. Most models read `before`, the text before, `behind`, the text
-// behind and `middle`, and then write. Models without `middle` (Mistral's) read the text behind first, then the text before, and continue
-// that text.
+// The control tokens with which a model fills a gap between two texts. Most models read a prompt of five parts: the token `before`, the
+// text before the gap, the token `behind`, the text after the gap, the token `middle`. Then they write the text of the gap. Models without
+// `middle` (Mistral's) read the text after the gap first, then the text before the gap, and continue the latter.
 struct FillTokens {
   tessera::Token before, behind;
   std::optional<tessera::Token> middle;
@@ -44,8 +44,9 @@ std::vector<tessera::Token> encoded(const ServedModel& model, const std::string&
   return value_or_refuse(model.tokenizer().encode(text, {.bos = tessera::Bos::never}), "suffix");
 }
 
-// Encodes the text behind without a space in front, because this text continues the answer. To do so, encodes the text after a character
-// that joins no other character, and drops the character's tokens, as the models' own tokenizers do.
+// Encodes the text after the gap without the space that some tokenizers put in front of a text, because this text continues the answer. To
+// do so, encodes a mark (a character that has no token together with the next one) and the text, and drops the mark's tokens, as the
+// models' own tokenizers do.
 std::vector<tessera::Token> encoded_behind(const ServedModel& model, const std::string& text) {
   if (!model.tokenizer().adds_space_prefix()) return encoded(model, text);
   constexpr const char* kMark = "☺";

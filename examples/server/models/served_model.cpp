@@ -65,7 +65,8 @@ bool shows(const ChatTemplate& chat_template, std::vector<tessera::Message> mess
 }
 
 // Applies the rule for system messages (docs/reference/server-fields.md): system messages at the beginning become one. A later system
-// message stays if the template shows it there. A system message that the template does not show becomes words of the user.
+// message stays if the template shows it there. A system message that the template does not show becomes a message of the user, joined to
+// the user's messages beside it.
 void settle_system_messages(std::vector<tessera::Message>& messages, bool takes_system, bool takes_later) {
   std::vector<tessera::Message> settled;
   const auto join = [&](const tessera::Message& message) {

@@ -20,8 +20,8 @@ struct ModelWait {
   std::function<void(const ApiError&)> failed;   // gets the error; status 499: the client has left
 };
 
-// The waiting requests of one model. The owner guards a WaitLine by a mutex. So the functions below call only gone(). They add calls of
-// ready() and failed() to the list `calls`, which the owner runs when the mutex is free.
+// The waiting requests of one model. The owner holds a mutex while it calls the functions below. So these functions call only gone() of a
+// request. Calls of ready() and failed() are added to the list `calls`, and the owner runs them after it has released the mutex.
 class WaitLine {
  public:
   using Time = std::chrono::steady_clock::time_point;

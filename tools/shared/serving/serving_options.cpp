@@ -61,14 +61,16 @@ void add_trace_options(CLI::App& app, ServingOptions& o) {
   const std::string from(kTraceGroup);
   app.add_option("--trace", o.trace, "A file of arrivals and lengths: Azure's CSV or\nMooncake's JSON lines")
       ->group(from)->type_name("FILE");
-  app.add_option("--rate", o.made_up.rate, "Without a file: requests a second, a Poisson process")
+  app.add_option("--rate", o.made_up.rate,
+                 "Without --trace: the mean number of requests a second, which\narrive at random (a Poisson process)")
       ->group(from)->check(CLI::Range(1e-6, 1e9))->type_name("R");
   app.add_option_function<std::string>(
          "--lengths", [&o](const std::string& text) { parse_lengths(text, o.made_up); },
-         "  tokens of a prompt and of an answer on average,\n  exponentially distributed. Default: 256,64")
+         "Without --trace: the mean tokens of a prompt and of an answer\n(exponentially distributed). Default: 256,64")
       ->group(from)->type_name("P,A");
-  app.add_option("--seed", o.made_up.seed, "  the seed of their random numbers. Default: 1")->group(from)->type_name("N");
-  app.add_option("--requests", o.most, "Only the first N requests of the file, or N made-up\nrequests. Default: all, or 1000")
+  app.add_option("--seed", o.made_up.seed, "Without --trace: the seed of the random numbers. Default: 1")->group(from)->type_name("N");
+  app.add_option("--requests", o.most, "Serve only the first N requests of the file. Without --trace:\n"
+                                       "the number of requests. Default: all, or 1000")
       ->group(from)->type_name("N");
   app.add_option("--scale", o.scale, "Divide all lengths by X")->group(from)->check(CLI::Range(1e-3, 1e6))->type_name("X");
   app.add_option("--speed", o.speed, "Divide all times between arrivals by X")
@@ -83,7 +85,7 @@ void add_scheduling_options(CLI::App& app, ServingOptions& o) {
            o.policies.clear();
            for (const std::string& name : names) o.policies.push_back(policy_of(name));
          },
-         "Side by side: fcfs, priority, shortest, deadline,\nfair, prefix. Default: fcfs")
+         "The scheduler's policies to compare: fcfs, priority, shortest,\ndeadline, fair, prefix. Default: fcfs")
       ->group(how)->delimiter(',')->type_name("NAME,...");
   app.add_option_function<std::vector<std::string>>(
          "--batching",
@@ -91,27 +93,32 @@ void add_scheduling_options(CLI::App& app, ServingOptions& o) {
            o.batchings.clear();
            for (const std::string& name : names) o.batchings.push_back(batching_of(name));
          },
-         "Side by side: continuous, dynamic, static.\nDefault: continuous")
+         "The kinds of batching to compare: continuous, dynamic, static\nDefault: continuous")
       ->group(how)->delimiter(',')->type_name("NAME,...");
-  app.add_option("--max-running", o.limits.max_running, "Requests at once, the size of a batch. Default: 64")
+  app.add_option("--max-running", o.limits.max_running, "The most requests that are served at once (the size of a\nbatch). Default: 64")
       ->group(how)->check(CLI::Range(1, 1 << 20))->type_name("N");
-  app.add_option("--max-waiting", o.max_waiting, "Requests that wait at most; more are refused.\nDefault: no limit")->group(how)->type_name("N");
-  app.add_option("--max-wait", o.limits.max_wait, "Seconds that a dynamic batch waits to become full.\nDefault: 0.1")
+  app.add_option("--max-waiting", o.max_waiting,
+                 "The most requests that wait; more are refused\nDefault: no limit")->group(how)->type_name("N");
+  app.add_option("--max-wait", o.limits.max_wait, "The most seconds that a dynamic batch waits to become full\nDefault: 0.1")
       ->group(how)->check(CLI::Range(0.0, 1e6))->type_name("S");
-  add_milliseconds(app, "--step-ms", o.limits.seconds, how, "Budget of a step in which requests decode.\nDefault: 50");
-  app.add_option("--step-rows", o.limits.rows, "Rows of a step at most. Default: 512")
+  add_milliseconds(app, "--step-ms", o.limits.seconds, how, "The most milliseconds of a step in which requests decode\nDefault: 50");
+  app.add_option("--step-rows", o.limits.rows, "The most rows of a step. Default: 512")
       ->group(how)->check(CLI::Range(1, 1 << 16))->type_name("N");
-  app.add_option("--headroom", o.limits.headroom, "Share of the expected tokens for which pages are\nkept free. Default: 0.25")
+  app.add_option("--headroom", o.limits.headroom,
+                 "A request is admitted if there are pages for its prompt, and\n"
+                 "for this share (0 to 1) of the tokens that it and the running\n"
+                 "requests are expected to write. Default: 0.25")
       ->group(how)->check(CLI::Range(0.0, 1.0))->type_name("X");
   app.add_option("--first-share", o.limits.first_share,
-                 "Share of the prompts' rows that a long prompt keeps\nwhile shorter ones go before it; 1: none goes before.\nDefault: 0.25")
+                 "The share (0 to 1) of a step's rows for prompts that the first\n"
+                 "prompt keeps while shorter prompts overtake it. 1: no prompt\novertakes another. Default: 0.25")
       ->group(how)->check(CLI::Range(1e-3, 1.0))->type_name("X");
 }
 
 void add_level_options(CLI::App& app, ServingOptions& o) {
   const std::string level(kLevelGroup);
-  add_milliseconds(app, "--slo-ttft-ms", o.level.ttft, level, "Milliseconds to the first token, at most. Default: 2000");
-  add_milliseconds(app, "--slo-tpot-ms", o.level.tpot, level, "Milliseconds for each further token, on average.\nDefault: 200");
+  add_milliseconds(app, "--slo-ttft-ms", o.level.ttft, level, "The most milliseconds to the first token. Default: 2000");
+  add_milliseconds(app, "--slo-tpot-ms", o.level.tpot, level, "The most milliseconds for each further token, on average\nDefault: 200");
 }
 
 Result<Trace> trace_of(const ServingOptions& options) {
