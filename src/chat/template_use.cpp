@@ -49,8 +49,8 @@ std::string tools_in_words(const std::vector<Json>& tools) {
          "<tool_call>\n{\"name\": <function>, \"arguments\": <object>}\n</tool_call>";
 }
 
-// Puts the words before the user's first message. If that message's content is neither a text nor a list of parts, adds a message before
-// it.
+// Puts the words at the beginning of the content of the user's first message. If that content is neither a text nor a list of parts, adds a
+// user message with the words before that message. If there is no user message, adds one at the end.
 void tell_user(std::vector<Message>& messages, const std::string& words) {
   const auto user = std::ranges::find(messages, "user", &Message::role);
   const bool is_known = user != messages.end() &&

@@ -90,7 +90,7 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
   return heads != nullptr && heads->kept == how;
 }
 
-// Returns the index of the KV cache's layer that keeps hidden states, f32  [d_model]: see HiddenKept. Precondition: the model has draft
+// Returns the index of the KV cache's layer that keeps hidden states, f32 [d_model]: see HiddenKept. Precondition: the model has draft
 // heads.
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 

@@ -39,8 +39,9 @@ class ModelDivision {
   [[nodiscard]] std::vector<Binding> bindings_of(std::uint32_t rank, std::span<const Binding> whole) const;
   // Returns the layout by which a rank finds the heads that it has in whole pages. The bytes of pages stay the same.
   [[nodiscard]] KvLayout layout_of(std::uint32_t rank, const KvLayout& whole) const;
-  // Returns the layout of pages in a rank that is a process: its pages have only the rank's heads. `other` is the whole layout, or the
-  // layout of any rank that is a process. A layer that another rank computes takes as few bytes as a layout allows.
+  // Returns the layout of a rank's own pages, for ranks that are processes: such pages hold only the rank's heads. Windows, KV types and
+  // the number of tokens in a page are taken from `other`, which is the layout of the whole model or of any rank's own pages. A layer that
+  // another rank computes alone takes as few bytes as a layout allows.
   [[nodiscard]] Result<KvLayout> own_layout_of(std::uint32_t rank, const KvLayout& other) const;
   // The KV heads of a layer that a rank has, as a range of all heads.
   struct Heads {

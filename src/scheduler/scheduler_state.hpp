@@ -1,4 +1,5 @@
-// The state of a scheduler. It owns one object for each task of a step. Access to them:
+// The state of a scheduler. It consists of objects that each do one job, such as preemption, admission or planning. Which thread may use
+// which object:
 //
 //   any thread       `setup`, which never changes; `host`, `inbox`, `accounts` and `turns`, which have locks of their own
 //   driving thread   the members after `step_mutex_`. The driving thread is the thread that holds this mutex, in step() or close()

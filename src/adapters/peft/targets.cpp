@@ -119,8 +119,10 @@ std::vector<std::string_view> parameters_of(const Table& table, const AdapterBas
   return names;
 }
 
-// Returns the parameter that a module's wrapper adapts. PEFT's wrappers do not name their parameters. The innermost wrapper belongs to the
-// first adapted parameter that the module defines. If not all parameters are adapted, target_parameters says which are.
+// Returns which of a module's parameters a wrapper of the module adapts; nullopt if the number of wrappers does not fit. `names`: all
+// parameters, in the order in which the module defines them. PEFT puts one wrapper around the module for each adapted parameter, in this
+// order, so the innermost wrapper belongs to the first adapted parameter. If there are fewer wrappers than parameters, the adapted ones are
+// those that the adapter's setting target_parameters names (ModuleName::parameters).
 std::optional<std::string_view> choose_parameter(std::vector<std::string_view> names, const ModuleName& module) {
   if (module.wrappers < names.size()) {
     std::erase_if(names, [&](std::string_view name) {

@@ -1,6 +1,7 @@
-// Writes the forms of lists in which at least one item must satisfy a demand, and of objects in which at least one member must satisfy a
-// demand. In a list, the item that satisfies the demand gets a place of its own, with any other items before and after that place. In an
-// object, the member that satisfies the demand becomes a required property with many possible names.
+// Writes grammar forms for demands on some item or some member: at least one item of a list, or at least one member of an object, must
+// satisfy given schemas (ArrayLimits::Some, ObjectLimits::Some). For example, a schema's "contains" is a demand on a list. In a list's
+// form, the item that satisfies the demand gets a place of its own, with any other items before and after that place. In an object's form,
+// the member that satisfies the demand becomes a required property with many possible names.
 #include <algorithm>
 
 #include "grammar/json/schema_compiler.hpp"

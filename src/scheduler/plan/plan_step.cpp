@@ -280,8 +280,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return std::ranges::none_of(plan_.shares, [&](const StepPlan::Share& share) { return request_of(share.request).order == awaited; });
   }
 
-  // Called for each draft after the first. Allows the share one more branch of drafts, if the request may have one more and there are pages
-  // for it.
+  // Called when a request gets its second draft, its third draft and so on. Allows the request one more branch of drafts (Share::branches),
+  // unless it has all its branches or the free pages do not suffice.
   void add_branch(const PlannedRequest& request, StepPlan::Share& share) noexcept {
     const std::uint64_t bytes = pages_.next_bytes();
     if (share.branches == request.branches || bytes > free_) return;

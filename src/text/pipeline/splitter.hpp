@@ -61,9 +61,9 @@ class Splitter {
   class Runner {
    public:
     [[nodiscard]] static Result<Runner> create(const Splitter& splitter);
-    // Calls word() for each word of `text`, in order; no word is empty. `origin`: how many bytes at the beginning of `text` come from the
-    // first character of the whole input; 0 if the text begins elsewhere. Precondition: `text` is valid UTF-8. Errors: those of word(), and
-    // unsupported, a pattern takes too much work.
+    // Calls word() for each word of `text`, in order; no word is empty. Some steps treat the beginning of the whole input differently. So
+    // `origin` says how many bytes at the beginning of `text` the normaliser has made from the input's first character; 0 if `text` begins
+    // with a later character. Precondition: `text` is valid UTF-8. Errors: those of word(), and unsupported, a pattern takes too much work.
     [[nodiscard]] Status run(std::string_view text, std::size_t origin, const Word& word);
 
    private:
