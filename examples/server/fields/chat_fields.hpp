@@ -72,8 +72,8 @@ void read_guided(Fields& fields, std::optional<AnswerForm>& form);
 
 // Returns the prompt for the model, with only the tools that may be called.
 [[nodiscard]] ChatPrompt chat_prompt(const ServedModel& model, ChatFields& chat);
-// Makes the plan of the answer. One grammar enforces both the tools' calls and the form of the text. Notes tools whose schemas the grammar
-// does not enforce completely.
+// Makes the plan of the answer. One grammar enforces both the tools' calls and the form of the text. Adds a warning to `notes` for each
+// tool whose schema the grammar does not enforce completely.
 [[nodiscard]] struct AnswerPlan plan_chat(ServedModel& model, const RequestLimits& limits, const Caller& caller, ChatFields chat,
                                           const AnswerFields& answer, Notes& notes);
 

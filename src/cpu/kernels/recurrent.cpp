@@ -1,5 +1,6 @@
-// Convolutions and recurrences, a row at a time, in the order of arithmetic of docs/reference/numerics.md. Lanes are columns, or values of a head; no
-// sum goes across lanes. Sums over keys have four chains (key mod 4), which are then added as (0 + 2) and (1 + 3).
+// Convolutions and recurrences, a row at a time, in the order of arithmetic of docs/reference/numerics.md. Lanes are columns (in
+// convolutions) or values of a head (in recurrences); no sum goes across lanes. The state of a head is a matrix [keys][values]. A sum over
+// the keys has four chains of additions: key i belongs to chain i mod 4. The sum is (chain 0 + chain 2) + (chain 1 + chain 3).
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 

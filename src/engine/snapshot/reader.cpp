@@ -77,8 +77,8 @@ std::pair<std::string_view, std::string_view> first_other_line(std::string_view 
   return {line(a), line(b)};
 }
 
-// The numerics that the model section states (numerics_of()), and the section's place for errors. They are checked later, when the KV types
-// are known.
+// The numerics (numerics_of()) that the model section of a saved session states, and the place of this section, for error messages.
+// check_numerics() checks the numerics later, when the KV types are known.
 struct SavedNumerics {
   std::string text, place;
 };

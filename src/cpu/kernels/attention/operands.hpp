@@ -4,10 +4,15 @@
 // F32. Rows lie a stride apart.
 //
 // If a page has the numbers in this layout, the tile is read directly from the page. Otherwise the numbers are copied to scratch, with
-// zeros for dimensions and keys that do not exist or are not visible. A job with many queries also expands (converts) elements in scratch,
-// once for all queries: to bf16; F16 to two bf16 (a high and a low part, whose sum is the number) or to f32. In f32 one part has the even
-// rows of a tile of 32 rows, the other part the odd rows. A job with few queries expands elements when it multiplies them (rows.hpp).
-// Exception: INT4 is always expanded in scratch, two rows at a time.
+// zeros for dimensions and keys that do not exist or are not visible.
+//
+// Types that a product cannot multiply are expanded (converted) in scratch, once for all queries of the job. INT8, FP8 and INT4 become
+// bf16. F16 becomes one of three things, depending on the product:
+// - one bf16, rounded
+// - two bf16, a high and a low part, whose sum is the number
+// - f32: a tile of 32 rows, in two parts. The first part has the even rows, the second part the odd rows
+// Exception: without AMX, a job with few queries does not expand keys and values in INT8 (K8V4: it does), nor those in F16 that would become
+// f32 or one bf16. The product converts their elements in registers (rows.hpp).
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"

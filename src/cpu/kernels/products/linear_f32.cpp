@@ -109,8 +109,9 @@ TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, co
   }
 }
 
-// Multiplies panels one after another, or two side by side (kPairedRows). With one row, always one after another: a core reads one stream
-// of weights so much faster than two that this is faster, although each row then has only one chain of additions at a time.
+// Multiplies panels one after another. Exception: with 2 to kPairedRows rows, two panels side by side, so that a row has two chains of
+// additions at a time. With one row, the second chain would gain less time than is lost by reading two panels at once: a core reads one
+// stream of weights much faster than two.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   using From = Streamed<kForm>;
