@@ -1,4 +1,5 @@
-// Serves as a rank: computes a part of a model for an engine in another process (EngineOptions::rank_addresses, rank_transport).
+// serve_rank() makes this process a rank: it computes a part of a model for an engine in another process. The engine connects to it by
+// EngineOptions::rank_addresses or rank_transport.
 //
 //   tessera::RankOptions options{.listen = "0.0.0.0:7070", .secret = secret};
 //   if (auto status = tessera::serve_rank("model.gguf", options); !status) std::fprintf(stderr, "%s\n", status.error().text().c_str());
@@ -39,9 +40,11 @@ struct RankOptions {
   std::function<void(const std::string& address)> listening = {};  // called once, with the address that engines can use
 };
 
-// Waits for an engine, loads the part of the model at `path` that the engine assigns, and executes the engine's steps. When the engine has
-// disconnected or failed, waits for the next engine. An error while serving an engine is logged and sent to that engine. Exception: with a
-// transport, serves one engine, and returns when it has disconnected: success, or the error of serving it. Returns success after `stop`.
+// Serves engines: waits for an engine, loads the part of the model at `path` that the engine assigns, and executes the engine's steps.
+// Returns success after `stop`.
+// If `options.transport` is empty: serves one engine after the other. An error while serving an engine is logged and sent to that engine;
+// it does not end serve_rank().
+// If `options.transport` is set: serves one engine, and returns when the engine has disconnected: success, or the error of serving it.
 // Errors: the errors of Engine::load() that come from the file or the machine; invalid_argument or io, the address or the transport's rank.
 // Security: an engine that knows the secret is trusted. The rank checks what it receives, but not against everything that a malicious
 // program could send.

@@ -1,4 +1,5 @@
-// An InputObserver sees the inputs of a model's matrices, for example to make importance matrices (EngineOptions::input_observer).
+// An InputObserver sees the activations that a model's weight matrices are multiplied by, while the engine computes steps. Importance
+// matrices are made from these activations, for example. Set it as EngineOptions::input_observer.
 //
 //   struct Printer final : tessera::InputObserver {
 //     void see(std::string_view tensor, std::uint32_t, std::span<const float> input) noexcept override {
@@ -16,9 +17,10 @@ namespace tessera {
 class InputObserver {
  public:
   virtual ~InputObserver() = default;
-  // Receives `input`, a row that a matrix is about to be multiplied by  [inputs of the matrix]. tensor: the name of the matrix's tensor.
-  // matrix: the expert's index, if the tensor holds a matrix for each expert; otherwise 0. Called once for every row of a step, by the
-  // thread that computes the step. A tensor of several parts (fused Q, K and V) is reported once. Must not call the engine.
+  // Receives `input`: one row of activations that a weight matrix is about to be multiplied by  [inputs of the matrix]. `tensor`: the name
+  // of the tensor that has the matrix. `matrix`: the expert's index if the tensor has one matrix for each expert; otherwise 0. Called once
+  // for each such row of a step, by the thread that computes the step. For a fused tensor (Q, K and V in one), once and not once for each
+  // part. Must not call the engine.
   virtual void see(std::string_view tensor, std::uint32_t matrix, std::span<const float> input) noexcept = 0;
 };
 

@@ -16,10 +16,11 @@
 namespace tessera {
 
 // One rank's connections to all other ranks. Between two ranks, each byte arrives once, and bytes arrive in the order in which they were
-// sent; the sizes of the pieces may change on the way. The library checks the bytes by a hash.
-// send() and receive() never wait, so two ranks may send to each other at once. An error means that the other rank is gone (io: that rank
-// has closed). After an error the library calls only close() for that rank.
-// A transport must buffer a few hundred bytes that nobody reads yet, because ranks answer while the engine still loads.
+// sent. The bytes of one send() may arrive in several pieces. The library checks the bytes by a hash.
+// send() and receive() return at once, without waiting for the other rank, so two ranks may send to each other at the same time.
+// Errors of send() and receive(): the other rank is gone (io: it has closed the connection). After an error the library calls only close()
+// for that rank.
+// A transport must buffer a few hundred bytes that the other rank has not read yet, because ranks answer while the engine still loads.
 // Threads: one at a time.
 class RankTransport {
  public:
@@ -32,8 +33,8 @@ class RankTransport {
   virtual Result<std::size_t> send(std::uint32_t to, std::span<const std::byte> bytes) noexcept = 0;
   // Writes arrived bytes of rank `from` to the beginning of `bytes`. Returns how many bytes were written: 0 if none have arrived.
   virtual Result<std::size_t> receive(std::uint32_t from, std::span<std::byte> bytes) noexcept = 0;
-  // Returns when bytes of another rank have arrived, or when send() may accept more bytes after a send() that did not accept all of its
-  // bytes; at the latest after `timeout`. May return too early.
+  // Waits until one of three things is true: bytes of another rank have arrived; send() may accept more bytes, after a send() that did not
+  // accept all of its bytes; `timeout` has passed. May return earlier.
   virtual void wait(std::chrono::milliseconds timeout) noexcept = 0;
   // Says that this rank sends nothing more to rank `to`. That rank first receives all bytes sent before; then its receive() returns an
   // error. May be called again. The library calls close() when the engine is destroyed or could not be loaded, and when a rank stops

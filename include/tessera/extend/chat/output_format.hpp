@@ -14,9 +14,9 @@
 
 namespace tessera {
 
-// The way in which a model writes a tool call. Words in capitals (NAME) stand for what the model writes; words in small letters (open,
-// after_name) are the texts of CallForm. A call is: open NAME after_name ... close. Exception: in `json` and `pythonic` the name stands
-// inside of the call.
+// The way in which a model writes a tool call: open NAME after_name ARGUMENTS close. Words in capitals (NAME, KEY, VALUE) stand for what
+// the model writes. Words in small letters (open, after_name, key_open) are the fixed texts of CallForm. The list below says how NAME and
+// ARGUMENTS are written. Exception: in `json` and `pythonic` the name is a part of the text that the list shows.
 enum class CallSyntax : std::int32_t {
   json = 0,        // {"name": NAME, "arguments": {...}}, alone or in a list
   named_json = 1,  // NAME, then the arguments as JSON
@@ -68,8 +68,10 @@ struct OutputRegion {
   std::vector<CallForm> also{};      // further forms that the parser reads in the region, but the grammar never writes
 };
 
-// The header of a message, as gpt-oss writes it: start ROLE channel NAME to=RECIPIENT end BODY. The parser reads BODY like the content of
-// an element of OutputFormat::regions: with a recipient, the first region of calls; without one, the first region of the channel's kind.
+// The header that stands before each message of an answer, as gpt-oss writes it: start ROLE channel NAME to=RECIPIENT end BODY. If there is
+// a RECIPIENT: RECIPIENT is the name of a tool, BODY is a call of the tool, and the parser reads BODY like the content of the first region
+// of calls (OutputFormat::regions). If there is none: the channel's NAME says of which kind BODY is (`channels`), and the parser reads BODY
+// like the content of the first region of this kind.
 struct MessageHeader {
   struct Channel {
     std::string name;
@@ -82,8 +84,9 @@ struct MessageHeader {
   std::vector<std::string> blank{};  // markers inside a header that are dropped
 };
 
-// An answer in parts, each of which begins with a recipient, as functionary 3.2 writes it: mark RECIPIENT line end BODY. A prompt ends with
-// the first mark, so an output begins after that mark.
+// An answer that consists of parts, as functionary 3.2 writes it: mark RECIPIENT line-end BODY, repeated. RECIPIENT is the name of a tool
+// if BODY is a call, or another fixed word (`text`) if BODY is text. A prompt already ends with the first mark, so the output begins after
+// that mark.
 struct Recipients {
   std::string mark{};  // text before every part: ">>>". The region of calls begins with the same text
   std::string text{};  // text after the mark, in a part that is text: "all\n"
@@ -101,15 +104,15 @@ struct OutputFormat {
   std::vector<std::string> dropped{};  // markers that are left out of the text: "<|im_end|>"
   std::string between{};               // text that a model may write after reasoning, before the text or calls: "<|start|>assistant"
   std::optional<MessageHeader> header{};  // if set, the parser reads headers instead of the regions' `open`
-  // If set, a mark begins a call only if a name and a line end follow, and the name is a tool's or the body begins with {. Any other
-  // mark is text.
+  // If set, the answer consists of parts (Recipients). A mark begins a call only if a name and a line end follow it, and if the name is a
+  // known tool's or the body begins with {. Any other mark is text.
   std::optional<Recipients> recipients{};
 
   // Returns whether `prompt` ends with the marker that opens reasoning, because the template itself wrote "<think>". White space after the
   // marker does not matter. If true, set OutputParserOptions::starts_in_reasoning.
   [[nodiscard]] bool ends_in_reasoning(std::string_view prompt) const noexcept;
-  // Returns whether `text` is a marker that closes a region, or one of the dropped markers. If true for the text of the token that ended an
-  // answer, pass that text to the parser too.
+  // Returns whether `text` is a marker that closes a region, or one of the dropped markers. Call it with the text of the token that ended
+  // an answer. If true, pass that text to the parser too: it may be the end of a call.
   [[nodiscard]] bool closes_with(std::string_view text) const noexcept;
 };
 

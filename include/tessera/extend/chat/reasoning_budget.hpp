@@ -25,9 +25,9 @@ struct ReasoningBudgetOptions {
   std::string last_words{};          // text that the stage writes before the end marker: "\nTime is up.\n"
 };
 
-// The stage. Put it first in its chain, or after a grammar. A stage follows one text at a time (Sampler::begin_text()); a copy counts its
-// own tokens. The stage counts the tokens that the sampler accepts, so Sampler::accept() must be called for each token, as generations and
-// schedulers do.
+// The stage that enforces the limit. Put it first in its chain, or directly after a grammar. It follows one text at a time: the text begins
+// at Sampler::begin_text(), and a copy of the stage counts the tokens of its own text. It counts the tokens that the sampler accepts, so
+// Sampler::accept() must be called for each token, as generations and schedulers do.
 // When the budget is used up, the stage waits until a UTF-8 character is complete, then writes the end of the reasoning. Exception: if an
 // earlier stage (a grammar, for example) forbids the end, the stage does not write it.
 class ReasoningBudget {
@@ -49,7 +49,8 @@ class ReasoningBudget {
 
  private:
   struct Rules;
-  // The state after a number of accepted tokens (states_).
+  // The numbers that the stage has computed from the accepted tokens. One State is kept for each number of tokens (states_), so that
+  // rollback() can return to it.
   struct State {
     std::size_t text = 0;     // bytes of text_
     std::size_t scanned = 0;  // bytes at the beginning of text_ that were searched: no further marker begins there

@@ -38,10 +38,10 @@ struct CallCheck {
 // Renders a test call with the template, and reads the text with the format.
 [[nodiscard]] Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFormat& format) noexcept;
 
-// Appends `begun`, the beginning of an answer, to a rendered prompt. If `begun` begins with the marker that opens reasoning, this marker
-// replaces the one that the template may have written at the prompt's end. Otherwise `begun` is text after the reasoning: reasoning that
-// the template has opened is closed first. Reasoning markers become control tokens; all other text of `begun` counts as a message's text
-// (TextOrigin). Returns whether the prompt now ends in reasoning.
+// Appends `begun`, the beginning of an answer, to a rendered prompt, so that the model continues it. If `begun` begins with the marker that
+// opens reasoning: this marker replaces the one that the template may have written at the prompt's end. If not: `begun` is text that
+// follows the reasoning, so reasoning that the template has opened is closed first. Reasoning markers become control tokens; all other text
+// of `begun` counts as a message's text (TextOrigin). Returns whether the prompt now ends in reasoning.
 [[nodiscard]] Result<bool> begin_answer(RenderedText& prompt, const OutputFormat& format, std::string_view begun) noexcept;
 
 }  // namespace tessera

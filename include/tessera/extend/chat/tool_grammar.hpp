@@ -22,9 +22,12 @@
 
 namespace tessera {
 
-// The outputs that the grammar allows. required: reasoning (if the format has it), then calls. at_once: calls, after only the reasoning
-// that the prompt has begun. after_text: any text, then calls. automatic: text, with or without calls. In formats whose calls have no
-// opening marker (Llama's), a call looks like text, so `automatic` does not constrain calls.
+// The outputs that the grammar allows:
+//   required    reasoning (if the format has it), then calls
+//   at_once     calls; if the prompt has begun reasoning: the rest of this reasoning, then calls
+//   after_text  any text, then calls
+//   automatic   text, with or without calls
+// In formats whose calls have no opening marker (Llama's), a call looks like text, so `automatic` does not constrain calls.
 enum class ToolUse : std::int32_t { required = 0, at_once = 1, after_text = 2, automatic = 3 };
 
 struct ToolGrammarOptions {
