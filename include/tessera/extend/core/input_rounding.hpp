@@ -1,5 +1,6 @@
-// The rounding of a matrix's inputs before the product, as a model's files state it (quantised activations: W8A8, W4A8, FP8). An engine
-// rounds inputs only if EngineOptions::activations asks for it. docs/reference/numerics.md has the formulas.
+// Describes how the inputs of a weight matrix (activations) are rounded before the product, in models that were quantised with their
+// activations (W8A8, W4A8, FP8). The rounding is stated in the model's files. An engine rounds inputs only if EngineOptions::activations
+// asks for it. docs/reference/numerics.md has the formulas.
 #pragma once
 
 #include <cstdint>

@@ -34,10 +34,11 @@ class Memory {
   [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* base, std::size_t bytes) noexcept = 0;
 
-  // Allocate in two steps, for blocks that take seconds to populate (weights): several threads share the work, and it can be stopped.
-  // claim() returns nullptr if the system already knows that it has not enough memory. populate() is called once for each part of a claimed
-  // block of `size` bytes, with offsets that are multiples of granularity(); it returns false if there is not enough memory. Defaults:
-  // claim() allocates everything at once.
+  // Allocate in two steps, for blocks that take seconds to populate (weights), so that several threads can share the work, and so that
+  // loading can be stopped. First, claim() returns the address of a block, or nullptr if the system already knows that it has not enough
+  // memory. Then populate() is called once for each part of the claimed block of `size` bytes, with offsets that are multiples of
+  // granularity(). It returns false if there is not enough memory. Defaults: claim() allocates everything at once, and populate() does
+  // nothing.
   [[nodiscard]] virtual void* claim(std::size_t bytes) noexcept { return allocate(bytes); }
   [[nodiscard]] virtual bool populate(void* base, std::size_t size, std::size_t offset, std::size_t bytes) noexcept;
 

@@ -42,7 +42,7 @@ enum class RopePairs : std::int32_t {
   halves = 1,       // i and i + n/2
 };
 
-// The group whose keys a head of a recurrent mixer uses.
+// The way in which the heads of a recurrent mixer are divided into groups. All heads of a group use the same keys.
 enum class StateGroups : std::int32_t {
   blocks = 0,  // head h uses group h / (heads / groups)
   cyclic = 1,  // head h uses group h mod groups

@@ -1,5 +1,5 @@
-// Sampling stages as plain numbers, which samplers and backends both understand. Each step computes what the sampling stage of the same
-// name computes (sampling/chain.hpp).
+// Sampling stages as plain numbers, so that a backend (a GPU, for example) can compute them without the stages' C++ objects. Each step
+// computes what the sampling stage of the same name computes (sampling/chain.hpp).
 #pragma once
 
 #include <cstdint>

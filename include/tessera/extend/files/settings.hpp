@@ -226,7 +226,8 @@ class Settings {
  public:
   virtual ~Settings() = default;
 
-  // Returns a setting's value, or nullopt. Strings and lists view the source's memory and live as long as the source.
+  // Returns a setting's value; nullopt if the file does not have the setting. Strings and lists view the source's memory and live as long
+  // as the source.
   [[nodiscard]] virtual std::optional<SettingValue> find(Setting setting) const noexcept = 0;
 
   // Returns the file's name of a setting ("llama.context_length"), for errors. Must also work for a setting that the file does not have.

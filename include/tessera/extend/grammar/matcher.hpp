@@ -32,10 +32,11 @@ class Matcher {
   Matcher() noexcept = default;  // an empty handle (docs/headers.md)
   [[nodiscard]] static Result<Matcher> create(const CompiledGrammar& grammar) noexcept;
 
-  // Returns the tokens that may come next, as bits: bit t % 64 of word t / 64 is 1 if token t is allowed. End tokens are allowed exactly if
-  // the text may end here. Valid until the next call. Errors: numeric, the vocabulary has no token that could come next; over_budget.
+  // Returns the tokens that may come next, as a set of bits: bit t % 64 of word t / 64 is 1 if token t is allowed. End tokens are allowed
+  // exactly if the text may end here. The span is valid until the next call of this matcher. Errors: numeric, the vocabulary has no token
+  // that could come next; over_budget, the work or the memory would pass a limit (GrammarLimits).
   [[nodiscard]] Result<std::span<const std::uint64_t>> mask() noexcept;
-  // Adds a token to the text. Errors: invalid_argument, the token may not come next; over_budget.
+  // Adds a token to the text. Errors: invalid_argument, the token may not come next; over_budget, as above.
   [[nodiscard]] Status accept(Token token) noexcept;
   // Undoes the last n accept() calls. Errors: invalid_argument, fewer than n tokens were accepted.
   [[nodiscard]] Status rollback(std::size_t n) noexcept;
