@@ -1,5 +1,5 @@
-// Changes of the prefix index, for a router that serves several engines: it sends a prompt to the engine that has computed the prompt's
-// beginning.
+// Events that tell which pages the prefix index of an engine has. They are for a router in front of several engines: the router sends a
+// prompt to an engine that has already computed the prompt's beginning.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct KvEvent {
   enum class Kind : std::int32_t {
     stored = 0,   // the page can be found from now on; the page before it was stored in an earlier event
     removed = 1,  // the page can no longer be found; the pages after it were removed in earlier events
-    // Forget all pages; events for the pages that are stored now follow. The first event of all is a `cleared`. Another one comes if events
-    // were lost, because memory was short or more than 65,536 events waited.
+    // The receiver must forget all pages; events for the pages that are stored now follow. The first event of all is a `cleared`. Later, a
+    // `cleared` comes if events were lost, because memory was short or more than 65,536 events waited to be read.
     cleared = 2,
   };
   Kind kind = Kind::stored;

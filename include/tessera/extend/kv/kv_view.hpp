@@ -1,5 +1,5 @@
-// Addresses of keys and values. The KV cache has no other address arithmetic: all code that writes or reads keys and values uses these
-// functions, on every backend, for paged and contiguous caches.
+// Computes the addresses of keys and values. All code that writes or reads keys and values uses these functions, on every backend, for
+// paged and contiguous caches. No other code computes such addresses, so the layout of pages is known in one place.
 //
 //   const KvView view = session.kv().view();
 //   const std::byte* keys = view.k_block(layer, kv_head, view.page_of(position));  // a block of page_tokens keys
@@ -71,9 +71,10 @@ struct KvView {
     return this->layer(layer).v_block(kv_head, page);
   }
 
-  // Returns the address to which a recurrent layer writes its state after the row at `position`. A draft has an address of its own, and so
-  // has the last row of a page whose state is kept. All other rows of the step share one address: each state replaces the state of the row
-  // before. In the end the shared address holds the state after the last row that is not a draft.
+  // Returns the address to which a recurrent layer writes its state after the row at `position`. If the row is a draft: an address that
+  // only this draft has. If the row is the last of a page whose state is kept: the address of this page's state. Otherwise: an address that
+  // all other rows of the step share, so that each state replaces the state of the row before. In the end the shared address holds the
+  // state after the last row that is not a draft.
   [[nodiscard]] std::byte* state_after(std::size_t layer, std::uint64_t position) const noexcept {
     const std::uint64_t offset = layout->layer(layer).state_offset;
     if (position >= targets->exact_from) return targets->drafts[position - targets->exact_from] + offset;

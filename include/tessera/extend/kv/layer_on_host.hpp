@@ -24,15 +24,16 @@ class LayerOnHost {
   LayerOnHost() noexcept = default;  // an empty handle (docs/headers.md)
   LayerOnHost(LayerOnHost&& other) noexcept { *this = std::move(other); }
   LayerOnHost& operator=(LayerOnHost&& other) noexcept;
-  // Reads positions [first, last), which must be in the layer's group. Valid until the cache is next changed. If a copy is needed, its
-  // memory is allocated from `host`. Errors: out_of_memory, device_error.
+  // Reads positions [first, last). Precondition: the layer's group has the pages of these positions. The object is valid until the cache is
+  // next changed. If a copy is needed, its memory is allocated from `host`. Errors: out_of_memory, device_error.
   [[nodiscard]] static Result<LayerOnHost> read(const KvCache& cache, std::size_t layer, std::uint64_t first,
                                                 std::uint64_t last, Memory& host = system_memory()) noexcept;
   // Makes the object without reading, for a caller that writes all positions [first, last). If a copy is needed, it is zero at first.
   [[nodiscard]] static Result<LayerOnHost> blank(const KvCache& cache, std::size_t layer, std::uint64_t first,
                                                  std::uint64_t last, Memory& host = system_memory()) noexcept;
 
-  // Returns the view that the functions of records.hpp accept. head() returns their argument for a head.
+  // view() and head() return the arguments that the functions of records.hpp need: the view of the layer, and the layer's keys or values of
+  // one head.
   [[nodiscard]] KvView view() const noexcept;
   [[nodiscard]] HeadPart head(KeyOrValue part, std::size_t head) const noexcept {
     return {.layer = in_place() ? layer_ : 0, .part = part, .head = head};

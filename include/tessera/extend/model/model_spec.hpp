@@ -68,7 +68,8 @@ enum class DraftHeadKind : std::int32_t {
   eagle = 3,   // Li et al. 2024 (EAGLE-1 and EAGLE-2): a layer like MTP's, which guesses the target's next hidden state
   eagle3 = 4,  // Li et al. 2025: a layer that reads the hidden states of three layers of the target, and has an output matrix of its own
 };
-// The sum to which a draft head's layer adds its outputs: the hidden state before its norm (plain) or after it (normed).
+// A draft head's layer adds its outputs to a hidden state. plain: to the hidden state before the layer's norm; normed: to the normed hidden
+// state.
 enum class HeadResidual : std::int32_t { plain = 0, normed = 1 };
 // Says whether the file's MTP heads, which guess further tokens, are loaded with the model.
 enum class MtpHeads : std::int32_t { leave_out = 0, load = 1 };
@@ -83,8 +84,8 @@ enum class HeadNorms : std::int32_t {
   together = 1,  // all heads of a token
 };
 enum class HeadNormPlace : std::int32_t { before_rope = 0, behind_rope = 1 };
-// Sink logits: one learned logit for each head. A sink logit takes part in each softmax over keys, but has no value: the head need not
-// attend to any key.
+// Sink logits: one learned logit for each head. In each softmax over keys, it counts like the score of one more key whose value is zero. So
+// a head need not attend to any key.
 enum class Sinks : std::int32_t { none = 0, one_a_head = 1 };
 // Says whether each head's values are normed. This norm has no weight.
 enum class ValueNorm : std::int32_t { none = 0, unweighted = 1 };
@@ -100,8 +101,9 @@ struct RopeSpec {
   std::uint32_t dim = 0;       // elements of a head that rotate, beginning with the first
   double theta = 10000.0;      // frequency base
   double linear_factor = 1.0;  // divisor of positions (linear scaling)
-  // YaRN (Peng et al. 2023): pairs up to `first_slowed` keep their frequency. Pairs from `all_slowed` on have their frequency divided by
-  // linear_factor. Between the two, the change is linear. Default: the frequencies of all pairs are divided.
+  // YaRN (Peng et al. 2023) slows some pairs: it divides their frequency by linear_factor. Let i be the number of a pair, from 0. If i <=
+  // first_slowed: the pair keeps its frequency. If i >= all_slowed: the frequency is divided by linear_factor. Between the two, the change
+  // is linear in i. The default values slow all pairs: this is linear scaling.
   double first_slowed = -1.0, all_slowed = 0.0;
   LongRope factors = LongRope::none;  // the list of factors that divide the frequencies too
   float magnitude = 1.0f;  // factor of rotated elements
@@ -176,7 +178,7 @@ struct DraftHeadSpec {
   // The heads' own layers. They are numbered on from the model's last layer. A layer with attention has keys and values in the cache, like
   // the model's layers. Medusa: each residual block of each head is a layer, without mixer and FFN; a head without blocks has one layer.
   std::vector<LayerSpec> layers;
-  std::uint32_t most_guesses = 0;     // limit of consecutive guesses; 0: none
+  std::uint32_t most_guesses = 0;     // limit of consecutive guesses; 0: no limit
   float norm_eps = 0.0f;              // EAGLE: epsilon of the heads' norms
   HeadResidual residual = HeadResidual::plain;  // EAGLE-3
   std::array<std::uint32_t, 3> features = {};   // EAGLE-3: model layers whose inputs the head reads; n_layers: the last layer's output
