@@ -53,13 +53,14 @@ struct TreeDraft {
 // The changes of a sequence since the last observe().
 struct DraftOutcome {
   std::span<const Token> history = {};
-  // Number of new tokens at the history's end. If all tokens of the history are new, this is the first call, or a stream was cut: discard
-  // all knowledge of the sequence.
+  // Number of new tokens at the history's end. If all tokens of the history are new, this is the first call, or a stream has removed
+  // tokens: discard all knowledge of the sequence.
   std::size_t added = 0;
   std::size_t drafted = 0;   // drafts that were in the step
   std::size_t accepted = 0;  // number of drafts that the sampler drew: the first drafts of a chain, or the drafts along one path of a tree
-  // The model's likeliest token after each draft, for right and wrong drafts  [drafted]. If a backend draws tokens: the token that it drew
-  // after each draft. Empty for trees, and if wants_guesses() returns false.
+  // The token that the model finds likeliest after each draft  [drafted]. Drafts that the sampler did not draw have such a token too, so a
+  // drafter can learn from wrong drafts. If a backend draws the tokens: the token that it drew after each draft. Empty for trees, and if
+  // wants_guesses() returns false.
   std::span<const Token> guesses = {};
 };
 
@@ -76,10 +77,10 @@ class Drafter {
   // draft that is not in the vocabulary is ignored, with all later drafts.
   virtual Result<std::size_t> propose(const DraftContext& context, std::span<Token> out) = 0;
 
-  // Writes a tree of drafts, and returns the number of drafts. Called instead of propose() if the request allows trees
-  // (SpeculateOptions::branches). The tree has at most context.branches chains, which share their beginnings. A parent comes before its
-  // children, and its likeliest child before its other children; a step may use only the first drafts of the list. Default: the chain of
-  // propose().
+  // Writes a tree of drafts to `out`, and returns the number of drafts. Called instead of propose() if the request allows trees
+  // (SpeculateOptions::branches). The tree consists of at most context.branches chains, which may have their first drafts in common. Order
+  // of the drafts: a parent comes before its children, and its likeliest child comes before its other children. A step may use only the
+  // first drafts of the list. Default: one chain, from propose().
   virtual Result<std::size_t> propose_tree(const DraftContext& context, std::span<TreeDraft> out) {
     std::vector<Token> chain(out.size());
     Result<std::size_t> n = propose(context, chain);

@@ -1,5 +1,5 @@
-// Measured seconds by width. A width is the number of rows of a step, or the number of drafts that a drafter makes. Width 0 costs 0
-// seconds.
+// Measured times of work, by its width, from which speculation decides how many drafts pay. The width of a step is its number of rows; the
+// width of a drafter's work is its number of drafts. Width 0 costs 0 seconds.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-// The costs of one kind of work.
+// The measured costs, in seconds, of one kind of work (steps, or making drafts).
 //
 //   MeasuredCosts costs(64);
 //   costs.observe(1, 0.010);

@@ -102,9 +102,9 @@ class Candidates {
   // Moves the n best candidates to the front, best first; the others follow in their old order. Time: O(size + n log n).
   void sort_best(std::size_t n) noexcept;
 
-  // Sets each probability to exp(logit) / sum of exp(logit). The sum is computed in double, as four running sums over the present order.
-  // Returns false, and sets the probabilities to 0, if the result is not a number: there is no candidate, all logits are -inf, or a logit
-  // is NaN.
+  // Computes the probability of each candidate: exp(logit) / sum of exp(logit). The sum is computed in double, in a fixed order of
+  // additions (candidate i is added to running sum i % 4 of four), so that all machines get the same bits. Returns false, and sets the
+  // probabilities to 0, if the result is not a number: there is no candidate, all logits are -inf, or a logit is NaN.
   bool softmax() noexcept;
 
   // Removes the candidates for which condition(candidate) returns true; the others keep their order.
@@ -127,8 +127,8 @@ class Candidates {
   // probabilities). Preconditions: softmax() has succeeded; uniform is in [0, 1).
   [[nodiscard]] Token draw(double uniform) const noexcept;
 
-  // Returns n such that rows n and later of the workspace still have their original tokens. Before the next draw, the sampler restores only
-  // the first n tokens.
+  // Returns n such that no row from n on has been moved or overwritten: these rows still have the tokens that they had at first. So the
+  // sampler needs to restore only the first n tokens before the next draw.
   [[nodiscard]] std::size_t rows_moved() const noexcept { return rows_moved_; }
 
  private:
@@ -149,7 +149,7 @@ class Candidates {
   template <class Mass>
   Edge find_edge(double target, double doubt, const Mass& mass) noexcept;
 
-  // Removes the rows that keep_mass() did not move away. keep_mass() only sets the weights of removed rows to 0, because often the draw
+  // Completes a removal that keep_mass() has postponed. keep_mass() only sets the weights of removed rows to 0, because often the draw
   // follows directly and no row needs to move. Every function that reads rows calls settle() first.
   void settle() const noexcept {
     if (put_off_) remove_now();
@@ -160,7 +160,8 @@ class Candidates {
     workspace_.logits[to] = workspace_.logits[from];
     workspace_.weights[to] = workspace_.weights[from];
   }
-  // Sets the size after the kept rows were moved to the front. The row after them may have been overwritten too.
+  // Sets the size after the kept rows were moved to the front. Row number `kept` may have been overwritten too, because a loop copies each
+  // row to the next free place before it knows whether the row is kept.
   void shrink(std::size_t kept) noexcept {
     if (kept < size_ && kept >= rows_moved_) rows_moved_ = kept + 1;
     size_ = rows_ = kept;

@@ -45,8 +45,9 @@ class CostModel {
   // Returns the measured seconds of a step of this load. Returns nullopt if a row of the step draws no token, or if no step with this
   // number of rows has been measured.
   [[nodiscard]] std::optional<double> drawing(const StepLoad& load) const noexcept;
-  // Returns by how many seconds a step `after` takes longer than a step `before`. Uses measured times if every row draws in both steps and
-  // steps of before.rows rows were measured. Rows beyond the widest measured step then cost nothing, so that wider steps are tried.
+  // Returns by how many seconds a step `after` takes longer than a step `before`. If every row draws in both steps, and steps of
+  // before.rows rows were measured: uses the measured times. Rows beyond the widest measured step then cost nothing, so that wider steps
+  // are tried. Otherwise: predict(after) - predict(before).
   [[nodiscard]] double more(const StepLoad& before, const StepLoad& after) const noexcept;
   // Learns that a step of this load took `seconds`. Ignores times that are not positive and finite.
   void observe(const StepLoad& load, double seconds) noexcept;

@@ -26,8 +26,8 @@ class Histogram {
   [[nodiscard]] double max() const noexcept { return max_; }
   // Returns the value that a share `p` of all values does not exceed (p = 0.99: 99 of 100 values); 0 if there are no values. p: 0 to 1.
   [[nodiscard]] double percentile(double p) const noexcept;
-  // Returns how many values are at most `value`, for metrics with cumulative buckets (Prometheus). `value` should be the border of a
-  // bucket.
+  // Returns how many values are at most `value`, for metrics with cumulative buckets (Prometheus). Values of the bucket in which `value`
+  // lies all count. So the number is exact only if `value` is the upper border of a bucket.
   [[nodiscard]] std::uint64_t at_most(double value) const noexcept;
 
  private:
