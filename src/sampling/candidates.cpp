@@ -14,8 +14,9 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Buckets for the search of the n-th best candidate. Candidates are counted by the leading bits of their 64-bit keys (order.hpp); the
-// counts tell which bucket has the n-th best, and only that bucket's keys are searched.
+// Buckets with which nth_key() finds the n-th best candidate without sorting. Candidates are counted by the 12 leading bits of their 64-bit
+// keys (order.hpp: a better candidate has a higher key). The counts tell which bucket has the n-th best candidate, and only the keys of
+// that bucket are searched.
 constexpr int kShift = 52;
 constexpr std::size_t kBuckets = 4096;
 
@@ -40,15 +41,16 @@ std::size_t Candidates::best_index() const noexcept {
   return best;
 }
 
-// Returns the n-th highest key, 1 <= n <= size.
+// Returns the n-th highest key, 1 <= n <= size. The n best candidates are the ones whose key is at least the result.
 std::uint64_t Candidates::nth_key(std::size_t n) noexcept {
   constexpr std::size_t kBlock = 64;
   const auto keys = workspace_.keys.first(size_);
   const std::size_t blocks = (size_ + kBlock - 1) / kBlock;
   std::size_t count = 0;
   if (n <= blocks / 2) {
-    // `bound` is the n-th best of the blocks' best candidates. At least n candidates are at least as good as `bound`, so a worse candidate
-    // is not among the n best. Only a few blocks have a candidate that is at least as good, and only these are searched.
+    // n is small: find a lower bound first, so that most blocks of kBlock candidates are not searched. Take the best logit of each block,
+    // and let `bound` be the n-th highest of these logits. At least n candidates reach `bound`, so a candidate below `bound` is not among
+    // the n best. Only blocks whose best logit reaches `bound` are searched.
     const auto best = keys.last(blocks);  // at the end, so that the keys written below do not overwrite unread entries
     for (std::size_t block = 0; block < blocks; ++block) {
       const std::size_t begin = block * kBlock;

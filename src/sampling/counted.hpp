@@ -1,4 +1,4 @@
-// The tokens that penalties count.
+// Selects the tokens of a text that penalties and DRY look at: the answer's tokens or all tokens (Counted), and of these the last n.
 #pragma once
 
 #include <algorithm>

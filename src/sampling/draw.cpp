@@ -30,13 +30,16 @@ std::size_t draw(std::span<const Candidate> distribution, double uniform) noexce
   return draw_rounded(distribution.size(), uniform, [&](std::size_t i) { return distribution[i].probability; });
 }
 
-// Finds the token by adding up weights, so that no probability is computed. Exception: if the rounding of probabilities could lead to another
-// token, calls draw_rounded(), which adds up the probabilities instead.
+// Finds the token by adding up weights, which is faster than computing each candidate's probability. The result is defined by the
+// probabilities, which are rounded to float. If this rounding could lead to another token, calls draw_rounded(), which adds up the rounded
+// probabilities.
 Token Candidates::draw(double uniform) const noexcept {
   constexpr std::size_t kBlock = 256;
   const auto weights = workspace_.weights.first(rows_);
   const double target = uniform * sum_;
-  // A probability and a sum of probabilities are each rounded by at most a part in 2^24, and two sums are compared.
+  // draw_rounded() compares two sums of probabilities. Each differs from the exact sum by at most one part in 2^24, because each
+  // probability is rounded to float. So if an exact sum differs from `target` by more than 2 parts in 2^24, the rounding cannot change the
+  // result.
   const double doubt = target * 0x1.1p-23;
   double reached = 0.0;
   for (std::size_t begin = 0; begin < weights.size(); begin += kBlock) {

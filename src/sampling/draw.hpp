@@ -8,9 +8,9 @@
 
 namespace tessera::sampling {
 
-// Draws from rows like Candidates::draw(). Returns the index of the first candidate at which the running sum of probabilities
-// passes uniform * (sum of all probabilities); never a candidate of probability 0. Preconditions: `distribution` has a
-// probability above 0; uniform is in [0, 1).
+// Draws from a list of candidates, in the same way as Candidates::draw(): returns the index of the first candidate at which the running sum
+// of probabilities passes uniform * (sum of all probabilities). Never returns a candidate of probability 0. Preconditions: `distribution`
+// has a probability above 0; uniform is in [0, 1).
 [[nodiscard]] std::size_t draw(std::span<const Candidate> distribution, double uniform) noexcept;
 
 }  // namespace tessera::sampling

@@ -1,7 +1,8 @@
-// Candidates::keep_mass(): finds the smallest set of best candidates whose probabilities reach p, without sorting all candidates. Divides
-// the candidates into bins of equal width between a low and a high logit, and searches only the bin in which p is reached. If there are many
-// candidates, first estimates the two logits between which p is reached, from a sample of the candidates. Candidates outside of this range
-// are not put into bins; their weights are only added up.
+// Candidates::keep_mass(): finds the smallest set of best candidates whose probabilities sum to at least p (for top-p), without sorting all
+// candidates. The *cut* is the lowest logit in this set. Divides the candidates into bins by their logits, adds up each bin's probabilities
+// from the best bin down, and searches only the bin in which the sum reaches p. If there are many candidates, first estimates from a sample
+// two logits between which the cut lies. Then only candidates between these two logits are put into bins; of the better candidates only the
+// sum is needed.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -47,11 +48,11 @@ class Bins {
   float low_, high_, scale_;
 };
 
-// Estimates two logits, `low` and `high`, between which the cut most likely lies. The cut is the logit at which the weights, added up from
-// the highest logit down, reach p * sum. The estimate uses a sample of the candidates, at equal distances in their list. If a few
-// candidates have nearly all the weight, a sample tells too little. Then `high` is infinity, and `low` is a safe bound instead of an
-// estimate: each candidate below `low` weighs less than (1 - p) / n of the sum. All candidates below `low` together weigh less than 1 - p of
-// the sum, so the cut is not among them.
+// Two logits, `low` and `high`, between which the cut most likely lies. guess_bracket() estimates them from a sample of kSample candidates
+// at equal distances in the list. The cut is the logit at which the weights, added up from the highest logit down, reach p * (the sum of
+// all weights). Exception: if a few candidates have nearly all the weight, the sample tells too little. Then `high` is infinity, and `low`
+// is not an estimate but a certain bound: a candidate below `low` weighs less than (1 - p) / n of the sum. So all candidates below `low`
+// together weigh less than 1 - p of the sum, and the cut is not below `low`.
 constexpr std::size_t kSample = 4096;
 struct Bracket {
   float low = 0.0f, high = std::numeric_limits<float>::infinity();
@@ -94,17 +95,19 @@ Bracket guess_bracket(const float* logits, const float* weights, std::size_t n, 
   return bracket;
 }
 
-// Stands for the list of the indices of all candidates: entry j is j. find_edge() narrows all candidates first, and later a list of indices.
+// The list of the indices of all candidates, without memory: entry j is j. find_edge() passes Everyone to narrow() the first time, and a
+// stored list of indices later.
 struct Everyone {
   std::size_t operator[](std::size_t j) const noexcept { return j; }
 };
 
 }  // namespace
 
-// Puts `count` candidates into bins by their logits. at[j] is the index of the j-th of these candidates, and mass(i) is the mass of the
-// candidate with index i. Finds the bin in which the sum of masses, added up from the highest bin down, reaches `target`. Lists this bin's
-// candidates in `keys`, adds the masses of all higher bins to `above`, and returns the number of listed candidates. If bins cannot tell the
-// candidates apart, returns `count`.
+// Narrows a search: reduces a list of candidates to the ones among which the cut lies. `count` is the length of the list, at[j] is the
+// index of its j-th candidate, and mass(i) is the weight or the probability of the candidate with index i. Puts the candidates into bins by
+// their logits, and finds the bin in which the sum of masses, added up from the highest bin down, reaches `target`. Writes the indices of
+// this bin's candidates to `keys`, adds the masses of all higher bins to `above`, and returns the length of the new list. If bins cannot
+// tell the candidates apart (equal logits), writes nothing and returns `count`.
 template <class Mass, class At>
 std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, std::size_t count, double& above) noexcept {
   const auto list = workspace_.keys;
@@ -125,8 +128,8 @@ std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, st
   const Bins bins_of(range);
   if (!bins_of.divide()) return count;
 
-  // Each bin has two sums, which candidates use alternately. So additions of consecutive candidates in the same bin do not all wait for each
-  // other.
+  // Each bin has two sums, and the candidates are added to them in turn. So if many consecutive candidates are in the same bin, an addition
+  // need not wait for the one just before it.
   std::array<std::array<double, 2>, kBins> masses{};
   for_each_block([&](std::size_t begin, std::size_t n) {
     bins_of.of(logits.data(), n, bins.data());
@@ -151,8 +154,8 @@ std::size_t Candidates::narrow(double target, const Mass& mass, const At& at, st
   return found;
 }
 
-// Finds the smallest set of best candidates whose masses add up to `target`; mass(i) is the mass of candidate i. Returns the key of the
-// set's worst candidate, and whether this is certain although each sum may be wrong by up to `doubt`.
+// Finds the smallest set of best candidates whose masses add up to at least `target`; mass(i) is the weight or the probability of candidate
+// i. Returns the key of the set's worst candidate. Edge::certain is true if the set stays the same when each sum is wrong by up to `doubt`.
 template <class Mass>
 Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& mass) noexcept {
   const auto list = workspace_.keys;
@@ -194,8 +197,9 @@ Candidates::Edge Candidates::find_edge(double target, double doubt, const Mass& 
 void Candidates::keep_mass(double p, std::size_t min_keep) noexcept {
   settle();
   if (size_ == 0 || !(sum_ > 0.0)) return;
-  // The result is defined by probabilities, each rounded to float (relative error at most 2^-24). If this rounding cannot change which
-  // candidates are kept, weights are added up instead, which needs no divisions.
+  // The set that is kept is defined by the probabilities, each rounded to float (relative error at most 2^-24). Adding up weights is
+  // faster, because no division is needed. So weights are added up first. If the rounding could change the set, the probabilities are added
+  // up in a second search.
   const auto weights = workspace_.weights.first(size_);
   const double target = p * sum_;
   Edge edge = find_edge(target, target * 0x1.1p-24, [&](std::size_t i) { return static_cast<double>(weights[i]); });

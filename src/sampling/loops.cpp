@@ -7,9 +7,9 @@
 namespace tessera::sampling::loops {
 namespace {
 
-// Returns math::exp(x) for x <= 0, with the same bits but fewer operations. Both functions compute e^x as 2^n * e^r, with an integer n and
-// a small r. Here x needs no upper limit. And one multiplication by 2^n is enough: n is at least -126 (for a smaller x the result is 0), so
-// a float can represent 2^n.
+// Returns math::exp(x) for x <= 0: the same bits with fewer operations. Both functions compute e^x as 2^n * e^r, with an integer n and a
+// small r. Two operations can be left out here: x needs no upper limit, and one multiplication by 2^n is enough. (For greater x,
+// math::exp() multiplies twice. Here n is at least -126, because the result is 0 for a smaller x, so a float can represent 2^n.)
 [[gnu::always_inline]] inline float exp_below_zero(float x) noexcept {
   using namespace math::inlined;
   const float clamped = at_least(x, -88.0f);
@@ -52,7 +52,8 @@ struct Loops {
     return sums.total();
   }
 
-  // Each addition to a sum waits for the one before it. So a block's weights are added up while the next block's weights are computed.
+  // Adds up a block's weights while the next block's weights are computed. (Additions to a sum wait for each other, so a loop that only
+  // adds is slow.)
   [[gnu::always_inline]] static double weigh(const float* x, std::size_t n, float top, float* weights) noexcept {
     constexpr std::size_t kBlock = 64;
     FourSums sums;

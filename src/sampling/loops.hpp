@@ -1,5 +1,5 @@
-// The loops over whole vocabularies: plain arithmetic on kLanes numbers at a time, which compilers vectorise. Every machine gives
-// the same bits, because the order of each sum depends on kLanes, and not on the width of the machine's vectors.
+// Loops over the logits of a whole vocabulary: plain arithmetic on kLanes numbers at a time, which compilers turn into vector instructions.
+// Every machine computes the same bits, because the order of additions in each sum does not depend on the width of the machine's vectors.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace tessera::sampling::loops {
 
 inline constexpr std::size_t kLanes = 16;
 
-// Returns an integer that has the order of the floats: a higher float has a higher integer. Both zeros have the same integer. NaNs are below
-// or above all numbers, so the order is always defined.
+// Returns an integer with which floats are compared: a higher float has a higher integer. -0 and 0 have the same integer. Each NaN is
+// either below or above all numbers, so that NaNs can be sorted too.
 [[nodiscard, gnu::always_inline]] inline std::int32_t rank(float x) noexcept {
   const auto bits = __builtin_bit_cast(std::int32_t, x + 0.0f);
   return bits ^ ((bits >> 31) & 0x7fffffff);
@@ -124,8 +124,9 @@ double weigh(const float* x, std::size_t n, float top, float* weights) noexcept;
 // Returns the sum of x, added in another order than by sum(): faster, with other rounding errors.
 [[nodiscard]] double total(const float* x, std::size_t n) noexcept;
 
-// Removes the candidates below a cut, by setting their weights to 0. A candidate is below the cut if the order (order.hpp) of its logit is
-// below `least`, or equals `least` while the order of its token is below `last`. Returns how many weights stay.
+// Removes the candidates below a cut (for top-p) by setting their weights to 0. The cut is a key of order.hpp in two halves: `least` for
+// the logit, `last` for the token. A candidate is below the cut if the order of its logit is below `least`, or equals `least` while the
+// order of its token is below `last`. Returns how many candidates stay.
 [[nodiscard]] std::size_t drop_weights(const float* x, const std::int32_t* tokens, std::size_t n, std::uint32_t least, std::uint32_t last,
                                        float* weights) noexcept;
 

@@ -1,4 +1,5 @@
-// The order of candidates as numbers: a higher logit is better; among equal logits a lower token id is better.
+// Keys that have the order of candidates: a better candidate has a higher key. A higher logit is better; among equal logits a lower token
+// id is better. The upper half of a key comes from the logit, the lower half from the token.
 #pragma once
 
 #include <cstdint>

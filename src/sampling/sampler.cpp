@@ -14,7 +14,8 @@ using sampling::SamplerState;
 
 namespace {
 
-// Returns the error of an unusable sampler, which every call reports: the sampler has an invalid option, or is an empty handle.
+// Returns the error that every call of an unusable sampler returns. A sampler is unusable if it has an invalid option or is an empty
+// handle.
 Status usable(const SamplerState* state) {
   if (state == nullptr) {
     return make_error(ErrorCode::invalid_state,
@@ -25,8 +26,8 @@ Status usable(const SamplerState* state) {
   return {};
 }
 
-// Runs fn(), which applies the stages. If fn() fails, sets the stages' scratch counts (one for each token) to 0, because a stage that fails
-// may leave other numbers in the counts.
+// Runs fn(), which applies the stages. If fn() fails, sets the stages' scratch memory (Candidates::counts(), one number for each token) to
+// 0, as the next stage expects it. A stage that fails may leave other numbers there.
 template <class Fn>
 auto run(SamplerState& state, Fn&& fn) noexcept {
   auto result = guard(std::forward<Fn>(fn), ErrorCode::callback_failed);

@@ -1,5 +1,5 @@
-// The surprise -ln p of candidates and the entropy of their distribution, from logits. Computes a single logarithm instead
-// of one per candidate.
+// The surprise -ln q of each candidate (q: its probability), and the entropy of the distribution. Only one logarithm is computed, for the
+// best candidate: another candidate's surprise is greater by the difference of the two logits.
 #pragma once
 
 #include <limits>

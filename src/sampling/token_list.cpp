@@ -7,8 +7,8 @@
 namespace tessera::sampling {
 namespace {
 
-// Keeps the candidates that are in `tokens` if `listed` is true, otherwise the candidates that are not in `tokens`. Order unchanged. Ignores
-// tokens that are not in the vocabulary.
+// If `listed` is true: keeps only the candidates that are in `tokens`. If false: keeps only the candidates that are not in `tokens`. The
+// order stays. Tokens that are not in the vocabulary are ignored.
 void keep_if(bool listed, Candidates& candidates, std::span<const Token> tokens) noexcept {
   const auto marks = candidates.counts();
   const auto mark = [&](std::uint32_t value) {

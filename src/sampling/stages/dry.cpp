@@ -38,7 +38,8 @@ Status Dry::operator()(Candidates& candidates, const Context& context) {
   while (longest < n && !breaks(back(longest))) ++longest;
   if (longest < shortest) return {};
 
-  // match_[i]: how many tokens up to back(i) equal the end of the history (the Z-array of the history read backwards).
+  // match_[i]: number of equal tokens when the history is read backwards from back(i), and from its end, at the same time (the Z-array of
+  // the history read backwards).
   const auto counts = candidates.counts();  // [token]: the longest repeat that the token would continue
   std::size_t left = 0;
   std::size_t right = 0;

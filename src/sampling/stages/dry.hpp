@@ -13,10 +13,11 @@
 
 namespace tessera::sampling {
 
-// Lowers the logit of each token t that would continue a repeated sequence: the last n counted tokens occurred before, followed by t. n is
-// the length of the longest repeat that t would continue. If n >= allowed_length, lowers the logit by
-// multiplier * base^(n - allowed_length). A breaker (a token of DryOptions) ends a repeat and is never penalised. The time is linear in
-// last_n (Z-algorithm; Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3). Order unchanged.
+// Lowers the logit of each token t that would continue a repeat: the last n tokens have occurred before, followed by t. n is the length of
+// the longest such repeat. If n >= allowed_length, the logit is lowered by multiplier * base^(n - allowed_length). Repeats are searched in
+// the answer or in the whole history (DryOptions::counted), in the last last_n tokens. A breaker (a token of DryOptions) ends a repeat and
+// is never penalised. The time is linear in last_n (Z-algorithm; Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.3). The
+// candidates keep their order.
 class Dry {
  public:
   static constexpr std::string_view kName = "DRY";

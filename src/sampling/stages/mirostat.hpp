@@ -12,9 +12,9 @@
 
 namespace tessera::sampling {
 
-// Removes the candidates whose surprise -log2 p is above mu (the best one always stays). mu starts at 2 tau. Each accepted token
-// adds eta * (tau - surprise of the token in the final distribution) to mu. A token of unknown probability leaves mu as it is. Order
-// unchanged. Usually the last stage of its chain.
+// Removes the candidates whose surprise -log2 q is above mu, where q is the candidate's probability. The best candidate always stays. mu
+// starts at 2 tau. After each accepted token, mu changes by eta * (tau - the surprise of this token in the final distribution). If the
+// token's probability is not known, mu stays. The candidates keep their order. Usually the last stage of its chain.
 class Mirostat {
  public:
   static constexpr std::string_view kName = "mirostat";

@@ -11,9 +11,9 @@
 
 namespace tessera::sampling {
 
-// Lowers the logit of each token that occurs `count` > 0 times among the last n counted tokens: divides a positive logit by `repetition`,
-// or multiplies any other logit by `repetition`; then subtracts count * frequency + presence. The candidates keep their places, so a list
-// that was sorted by logit may no longer be sorted.
+// Lowers the logit of each token that has occurred lately: `count` > 0 times among the last n tokens of the answer or of the whole history
+// (PenaltyOptions). First, divides the logit by `repetition` if the logit is positive, or multiplies it by `repetition` if not. Then
+// subtracts count * frequency + presence. The candidates keep their places, so a list that was sorted by logit may no longer be sorted.
 struct Penalties {
   static constexpr std::string_view kName = "penalties";
 

@@ -8,8 +8,8 @@ namespace {
 
 void scale(Candidates& candidates, float temperature) noexcept {
   if (temperature == 0.0f) return candidates.keep_best(1);
-  // A quotient that overflows would make different logits equal. To prevent this, the best logit is moved to 0 first (by a shift of all
-  // logits, which changes no probability).
+  // If the best logit / temperature overflows, different logits would become equal (infinite). To prevent this, all logits are first
+  // shifted so that the best is 0. A shift changes no probability.
   const float top = candidates.best().logit;
   const float shift = detail::finite(top) && !detail::finite(top / temperature) ? top : 0.0f;
   candidates.divide_logits(shift, temperature);

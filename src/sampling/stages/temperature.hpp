@@ -22,9 +22,9 @@ struct Temperature {
   void operator()(Candidates& candidates, const Context& context) const noexcept;
 };
 
-// A temperature that follows the entropy of the distribution: low + (high - low) * (H / ln n)^exponent over n
-// candidates. The "entropy" variant of kalomaze's dynamic temperature (koboldcpp, llama.cpp's temp_ext: there
-// low = temp - range, high = temp + range).
+// A temperature that follows the entropy H of the distribution over n candidates: low + (high - low) * (H / ln n)^exponent. So it is `low`
+// if one candidate has all the probability, and `high` if all candidates are equally likely. This is the "entropy" variant of kalomaze's
+// dynamic temperature (koboldcpp; llama.cpp's temp_ext, where low = temp - range and high = temp + range).
 struct DynamicTemperature {
   static constexpr std::string_view kName = "dynamic temperature";
 

@@ -5,8 +5,8 @@
 namespace tessera::sampling {
 namespace {
 
-// Returns the square root by Newton's iteration from above, which stops when the value no longer falls. Not std::sqrt, so that the
-// bits are the same on every machine.
+// Returns the square root of x; 0 if x is not positive. Computes it by Newton's iteration from above, which stops when the value no longer
+// falls. std::sqrt is not used, so that the bits are the same on every machine.
 double square_root(double x) noexcept {
   if (!(x > 0.0)) return 0.0;
   double root = x > 1.0 ? x : 1.0;

@@ -8,8 +8,8 @@
 
 namespace tessera::sampling {
 
-// Keeps the candidates whose logit is at least best - n * sigma, sigma being the standard deviation (dividing by the
-// count) of the candidates' finite logits. Order unchanged.
+// Keeps the candidates whose logit is at least (best logit) - n * sigma. sigma is the standard deviation of the candidates' finite logits:
+// the square root of the mean squared distance from their mean. The candidates keep their order.
 struct TopNSigma {
   static constexpr std::string_view kName = "top-n-sigma";
 

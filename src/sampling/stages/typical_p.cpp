@@ -15,8 +15,9 @@ Status TypicalP::check() const noexcept {
 void TypicalP::operator()(Candidates& candidates, const Context&) const noexcept {
   if (p >= 1.0f || !candidates.softmax()) return;
   const detail::Surprise surprise(candidates);
-  // During the search, a candidate's logit is replaced by a measure of how typical the candidate is. Meanwhile the real logits are kept in
-  // the stages' scratch memory (Candidates::counts()), which has a cell for each token.
+  // keep_mass() keeps the candidates with the highest logits. So each logit is replaced by a measure of how typical the candidate is, and
+  // put back after keep_mass(). Meanwhile the real logits are stored in the stages' scratch memory (Candidates::counts()), which has a cell
+  // for each token.
   const auto saved = candidates.counts();
   auto logits = candidates.change_logits();
   for (std::size_t i = 0; i < logits.size(); ++i) {

@@ -8,8 +8,9 @@
 
 namespace tessera::sampling {
 
-// Keeps the candidates whose surprise -ln p is nearest to the distribution's entropy (ties: the lower token ids), until
-// their probabilities reach p. Order unchanged.
+// Keeps the most typical candidates: a candidate is typical if its surprise -ln q (q: its probability) is near the distribution's entropy.
+// Adds candidates, the most typical first (of equally typical ones the lower token id), until their probabilities sum to p. The kept
+// candidates stay in their order.
 struct TypicalP {
   static constexpr std::string_view kName = "typical-p";
 

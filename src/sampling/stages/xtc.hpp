@@ -10,8 +10,9 @@
 
 namespace tessera::sampling {
 
-// With a chance of `probability`: of the candidates whose probability is at least `threshold`, keeps only the least likely, and removes the
-// others. Removes none if fewer than min_keep candidates would be left. Order unchanged.
+// Acts only on a share `probability` of the draws, chosen at random. Then, of the candidates whose probability is at least `threshold`,
+// keeps only the least likely, and removes the more likely ones. Candidates below `threshold` stay. Removes none if fewer than min_keep
+// candidates would be left. The candidates keep their order.
 struct Xtc {
   static constexpr std::string_view kName = "XTC";
 
