@@ -1,4 +1,4 @@
-// Facts of a model that adapters are read for.
+// Makes an AdapterBase: the facts of a model that the readers of adapters need, to check that an adapter fits the model.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-// Returns the model's matrices, sorted by name: all tensors to which an adapter may belong.
+// Returns the model's matrices, sorted by name. These are all tensors that an adapter may change.
 [[nodiscard]] std::vector<AdaptedTensor> adapted_tensors(const ModelSource& source);
 
 // Returns the index in base.tensors of the matrix with that name; -1 if the model does not have it.

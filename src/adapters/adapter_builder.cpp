@@ -37,8 +37,8 @@ void add_number(Hasher128& hasher, T value) noexcept {
   hasher.add(std::as_bytes(std::span(&value, 1)));
 }
 
-// Returns the hash of everything that changes results. A tensor counts with its name instead of its index, because two engines of a model may
-// list different tensors.
+// Returns the hash of everything in an adapter that changes results (AdapterFile::content). A tensor is hashed by its name, not by its
+// index, because two engines of one model may list different tensors.
 Hash128 content_of(const AdapterFile& file, const AdapterBase& base) noexcept {
   Hasher128 hasher;
   add_number(hasher, static_cast<std::uint64_t>(file.invocation.size()));

@@ -9,7 +9,7 @@
 
 namespace tessera::detail::adapters {
 
-// The rank, dims and number of matrices of one half (A or B), as in the file.
+// The shape of one half of a change (A or B), as the file states it: `count` matrices of `rows` rows and `columns` columns.
 struct HalfShape {
   std::uint64_t columns = 0, rows = 0, count = 1;
 };
@@ -23,8 +23,8 @@ class AdapterBuilder {
   [[nodiscard]] const AdapterBase& base() const noexcept { return base_; }
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
 
-  // Subtracts `bytes` from the bytes that all tensors together may still take. Call it before taking memory of a size that the file states.
-  // Error: corrupt_file.
+  // Counts `bytes` as memory of the adapter. Error: corrupt_file, all tensors together would take more than `most_bytes`. Call it before
+  // allocating memory of a size that the file states, because a damaged file may state any size.
   [[nodiscard]] Status take(std::uint64_t bytes, std::string_view called);
 
   // Returns the rank of A and B. Error: corrupt_file, the two ranks differ, or the rank is above kMaxAdapterRank.

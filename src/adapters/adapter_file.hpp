@@ -40,13 +40,14 @@ struct AdapterBase {
   std::uint32_t n_layers = 0;                 // without draft heads
   std::uint64_t vocab_size = 0;
   // Number of heads, and of KV heads, in layers that have heads. 0: the number is read from `settings`. (An engine sets both fields,
-  // because its settings do not keep lists with a number for each layer.)
+  // because it keeps no settings that are lists with a number for each layer.)
   std::uint64_t heads = 0, kv_heads = 0;
 };
 
-// The change of one tensor. `a` and `b` have one matrix for each matrix of the tensor, or one matrix for all of them.
-// Exception: for the table of embeddings, `a` has one row for each token, [vocab_size, rank], and `b` is [inputs, rank], where `inputs` is
-// the width of the table's rows. The table's row of token t changes by scale * b a[t].
+// The change of one tensor: A and B. A tensor of experts has a matrix W for each expert; then `a` and `b` each have either one matrix for
+// each W, or one matrix for all of them.
+// The table of embeddings is different, because its rows are looked up and not multiplied: `a` has one row for each token, [vocab_size,
+// rank], and `b` is [inputs, rank], where `inputs` is the width of the table's rows. The table's row of token t changes by scale * b a[t].
 struct AdapterTensor {
   std::uint32_t tensor = 0;     // index into AdapterBase::tensors
   std::uint32_t rank = 0;       // > 0
@@ -56,9 +57,9 @@ struct AdapterTensor {
   std::vector<std::byte> b = {};  // [b_count, outputs, rank]; embeddings: [inputs, rank]
   std::vector<float> lengths = {};  // [count * outputs], DoRA's magnitude: the length of each row of W + scale * B A; empty: not DoRA
   float scale = 1.0f;           // alpha / rank, alpha / sqrt(rank) (rsLoRA), or 1 if the file states no alpha
-  // true: changes the rows that are looked up in the table of embeddings. false: changes the product with a matrix. A tied model uses the
-  // table as the output matrix too, so `tensor` is the table for both kinds of change: with true the output's product stays the same, with
-  // false the looked-up rows stay the same.
+  // Says which use of the tensor changes. true: the rows that are looked up in the table of embeddings. false: the products with a matrix.
+  // The two differ in a tied model, which uses the table of embeddings as the output matrix too. There `tensor` is the table in both cases:
+  // with true, the products of the output stay as they are; with false, the looked-up rows stay as they are.
   bool is_embedding = false;
 };
 

@@ -21,7 +21,7 @@ double number_at(DType dtype, const std::vector<std::byte>& bytes, std::uint64_t
   return dtype == DType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
-// Adds factor * row to the sum for each row. Takes four rows at a time, so that the sum is loaded and stored once for four rows.
+// Adds factors[r] * (row r) to `sum` for all rows r. Adds four rows in one pass over `sum`, so that `sum` is loaded and stored less often.
 void add_rows(const double* factors, const float* rows, std::uint64_t n_rows, std::span<double> sum) noexcept {
   const std::uint64_t n = sum.size();
   double* out = sum.data();
@@ -36,7 +36,7 @@ void add_rows(const double* factors, const float* rows, std::uint64_t n_rows, st
   }
 }
 
-// Adds one row of scale * B A to the sum.
+// Adds row `row` of scale * B A to `sum`  [inputs], for matrix `matrix` of a tensor whose matrices have `outputs` rows each.
 void add_change(const RowChange& change, std::uint64_t matrix, std::uint64_t outputs, std::uint64_t row, std::span<double> sum) {
   const AdapterTensor& tensor = *change.tensor;
   const std::uint64_t rank = tensor.rank, width = sum.size();

@@ -17,7 +17,8 @@ struct RowChange {
   double scale = 1.0;  // the file's scale times the user's scale
 };
 
-// Merges changes into row `row` of matrix `matrix` of a tensor; `values` has the row. `buffer` has 2 * values.size() numbers.
+// Applies the changes to one row of a weight matrix: row `row` of matrix `matrix` of a tensor whose matrices have `outputs` rows each.
+// `values`: the row; afterwards the merged row  [inputs]. `buffer`: scratch memory of 2 * values.size() numbers.
 void merge_row(std::span<const RowChange> changes, std::uint64_t matrix, std::uint64_t outputs, std::uint64_t row, std::span<float> values,
                std::span<double> buffer);
 

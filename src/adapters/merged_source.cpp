@@ -23,7 +23,7 @@ using adapters::RowChange;
 
 constexpr std::uint64_t kMostReadAtOnce = std::uint64_t{1} << 20;  // limit for the bytes of the model's rows that are read at once
 
-// Returns numbers as F32. F32 numbers are not copied; other numbers are widened into `kept`.
+// Returns numbers as F32. F32 numbers are not copied; other numbers are converted, and the F32 numbers are stored in `kept`.
 const float* viewed_as_f32(DType dtype, const std::vector<std::byte>& bytes, std::vector<float>& kept) {
   if (dtype == DType::f32) return reinterpret_cast<const float*>(bytes.data());
   kept = adapters::widened(dtype, bytes);
@@ -34,7 +34,7 @@ std::uint64_t bytes_of_tensor(const AdapterTensor& tensor) noexcept {
   return sizeof tensor + tensor.a.capacity() + tensor.b.capacity() + tensor.lengths.capacity() * sizeof(float);
 }
 
-// Returns the bytes of the F32 copies of a change's matrices; 0 if the matrices are F32, because then there are no copies.
+// Returns how many bytes the F32 copies of a change's matrices take. 0 if the matrices are F32, because F32 matrices are not copied.
 std::uint64_t widened_bytes(const AdapterTensor& tensor) noexcept {
   if (tensor.dtype == DType::f32) return 0;
   return 2 * (tensor.a.size() + (tensor.is_embedding ? tensor.b.size() : 0));
@@ -105,7 +105,8 @@ Result<std::size_t> MergedSource::changed_index(const AdapterTensor& tensor, con
   }
   const std::string_view table = row_of(Role::token_embd).name;
   if (name != table || base_->find_tensor(row_of(Role::output).name) != nullptr) return index;
-  // A tied model: the adapter changes only the table or only the output matrix, so table and output matrix become two tensors.
+  // In a tied model, the table is also the output matrix. The adapter changes only one of these two uses, so the table and the output
+  // matrix become two tensors.
   const std::size_t output = untied_output();
   return tensor.is_embedding ? index : output;
 }

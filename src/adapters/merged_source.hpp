@@ -1,8 +1,10 @@
-// A model with adapters merged into its weights, as a source that wraps the model's source. A merged row is computed when it is read: the
-// model's row is decoded, B A is added in float64, and the sum is rounded once, to the tensor's format.
+// MergedSource is a model whose weights include adapters. It wraps the model's own source, so that the engine loads merged weights like any
+// model's. A row is merged when it is read: the model's row is decoded, scale * B A is added in float64, and the sum is rounded once, to
+// the tensor's format.
 //
-// The adapters are applied in the order of the list. A plain adapter adds scale * B A to the result of the adapters before it. A DoRA
-// adapter, as PEFT computes it, also adds its B A, and then scales the row by length / |W + scale * B A|, where W is the model's own row.
+// If there are several adapters, they are applied in the order of the list. A plain adapter adds scale * B A to the result of the adapters
+// before it. A DoRA adapter adds its scale * B A too. Then it multiplies the row by length / |W + scale * B A|, where W is the model's own
+// row, without the adapters before (as PEFT computes it).
 #pragma once
 
 #include <memory>
@@ -53,7 +55,7 @@ class MergedSource final : public ModelSource {
   std::vector<TensorInfo> infos_;  // the base's tensors, in its order; then the output matrix, if the model was untied
   std::vector<Merged> merged_;     // one for each element of infos_
   std::vector<std::uint32_t> by_name_;
-  // The tensor that was read last, since loading reads a tensor in several pieces.
+  // The tensor that was read last, and its changes as F32. They are kept because loading reads a tensor in several pieces.
   mutable std::mutex mutex_;
   mutable std::size_t last_ = 0;
   mutable std::shared_ptr<const Prepared> last_prepared_;
