@@ -21,7 +21,7 @@ constexpr std::size_t kMostPatternSteps = 1'000'000;  // limit for the number of
 constexpr std::uint32_t kMostMatchSteps = 20'000;     // limit for the steps of one match
 constexpr std::size_t kMostInvocation = 4096;
 
-// Keys that do not change results, or that only repeat what other keys or the tensors say.
+// Keys of adapter_config.json that are ignored: they do not change results, or only repeat what other keys or the tensors say.
 constexpr std::string_view kHarmless[] = {"auto_mapping",
                                           "base_model_name_or_path",
                                           "peft_version",
@@ -55,8 +55,9 @@ constexpr std::string_view kHarmless[] = {"auto_mapping",
                                           "bias",
                                           "arrow_expert_num"};
 
-// Ways to initialise A and B that do not change the model's own weights. Other ways (PiSSA, OLoRA, CorDA, LoftQ, ...) subtract a part of the
-// model's weights, so the adapter fits the changed weights only. PEFT writes `true` after it has converted an adapter of the other kind.
+// Ways to initialise A and B that leave the model's own weights as they are, so that the adapter can be used with the model's file. Other
+// ways (PiSSA, OLoRA, CorDA, LoftQ, ...) subtract a part of the model's weights first, and their adapters fit only these changed weights.
+// PEFT writes `true` into the key after it has converted one of these adapters to the model's own weights.
 constexpr std::string_view kHarmlessStarts[] = {"gaussian", "eva", "orthogonal", "true", "false"};
 
 // Returns whether a value is null, false, 0, or an empty text, list or object.
