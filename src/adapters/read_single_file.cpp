@@ -71,7 +71,7 @@ HalfShape shape_of_half(const TensorInfo& tensor) noexcept { return {.columns = 
 
 constexpr bool is_plain(DType dtype) noexcept { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
-// Reads a half (A or B). Converts it to F32 if its format is not `dtype`.
+// Reads one half of a change (its A or B). If its format is `dtype`, its bytes stay as they are. If not, its numbers are converted to F32.
 Result<std::vector<std::byte>> read_half(const AdapterContents& contents, const TensorInfo& tensor, DType dtype) {
   std::vector<std::byte> bytes(tensor.bytes);
   TESSERA_TRY_STATUS(contents.read(tensor, bytes));

@@ -1,5 +1,6 @@
-// The configuration of a PEFT adapter: adapter_config.json. PEFT has some fifty keys. Keys that change results are read here or refused by
-// name. An unknown key is refused unless its value is empty.
+// Reads the configuration of a PEFT adapter (adapter_config.json). PEFT has some fifty keys. A key that changes results is either read or,
+// if tessera does not implement it, refused. An unknown key is refused unless its value is empty (null, false, 0 or an empty list), because
+// it may change results.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 
 namespace tessera::detail::adapters {
 
-// A number that differs between modules: rank_pattern and alpha_pattern. Each key is a regular expression for the end of a module's name. The
-// number of the first key that matches counts.
+// A number (a rank or alpha) that can differ between modules, as PEFT's keys rank_pattern and alpha_pattern state it. Each entry is a
+// regular expression, which is compared with the end of a module's name, and a number. The first entry that matches counts.
 class Pattern {
  public:
   // Adds a key. Error: corrupt_file, the key is not a regular expression.

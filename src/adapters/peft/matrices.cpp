@@ -45,7 +45,8 @@ std::vector<std::byte> as_f32(DType dtype, std::span<const std::byte> bytes) {
   return {raw.begin(), raw.end()};
 }
 
-// Reorders B of all experts from PEFT's order [outputs, rank, experts] to [experts, outputs, rank].
+// Returns a parameter's matrix B with each expert's numbers contiguous: reorders [outputs, rank, experts], as PEFT stores them, to
+// [experts, outputs, rank]. `size`: bytes of a number.
 std::vector<std::byte> dealt_to_experts(std::span<const std::byte> from, std::uint64_t outputs, std::uint64_t rank, std::uint64_t experts,
                                         std::uint64_t size) {
   std::vector<std::byte> out(from.size());

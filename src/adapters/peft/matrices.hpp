@@ -10,9 +10,9 @@
 
 namespace tessera::detail::adapters {
 
-// Returns a module's matrices. `experts`: number of experts of the parameter, whose matrices are interleaved in the file; 1 if the
-// parameter has no experts. If A and B have different formats, both become F32. Errors: unsupported, a format other than F32, F16
-// and BF16; corrupt_file; io.
+// Reads the matrices A and B of a module. If the module is a parameter with the weights of all experts: `experts` is their number, and the
+// experts' matrices, which are interleaved in the file, are separated. Otherwise `experts` is 1. If A and B have different formats, both
+// become F32. Errors: unsupported, a format other than F32, F16 and BF16; corrupt_file; io.
 [[nodiscard]] Result<PeftMatrices> read_matrices(const SafetensorsFolder& file, const PeftModule& module, std::uint64_t experts,
                                                  const AdapterBuilder& builder);
 
@@ -20,8 +20,9 @@ namespace tessera::detail::adapters {
 [[nodiscard]] std::vector<std::byte> transposed_matrix(std::span<const std::byte> from, std::uint64_t rows, std::uint64_t columns,
                                                        std::uint64_t size);
 
-// Joins the matrices of single experts into one list. Experts of a lower rank get rows and columns of zeros. If the experts' scales differ,
-// each B is multiplied by its expert's scale.
+// Makes one change of a tensor from the changes of its experts, for adapters whose file has a module for each expert. All experts must have
+// the same rank: experts of a lower rank get rows and columns of zeros. A change has one scale: if the experts' scales differ, each B is
+// multiplied by its expert's scale.
 class ExpertStack {
  public:
   explicit ExpertStack(std::uint64_t count) : experts_(count) {}

@@ -55,7 +55,7 @@ std::uint32_t strip_wrappers(std::string_view& module) noexcept {
   return depth;
 }
 
-// One tensor and the name of its module. Later, the tensors of a module are put together.
+// A tensor of the file, with the module and the wrapper that its name states. From all tensors, list_modules() makes the modules.
 struct NamedTensor {
   std::string_view module;
   std::uint32_t depth;

@@ -1,4 +1,5 @@
-// The modules of a PEFT adapter: which tensors of the file belong together. A module is a part of the model to which PEFT adds A and B.
+// Finds out which tensors of a PEFT adapter's file belong together. A module is a part of the model (such as q_proj of layer 0) to which
+// PEFT has added matrices A and B.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace tessera::detail::adapters {
 
 struct PeftModule {
   std::string_view name;  // without "base_model.model." and what PEFT adds: "model.layers.0.self_attn.q_proj"
-  // If several parameters of a module are adapted, PEFT nests their wrappers. depth: the number of wrappers around this parameter's wrapper,
-  // 0 for the outermost.
+  // PEFT can adapt several parameters of one module. Then it puts a wrapper around the module for each parameter, one around the other.
+  // depth: the number of wrappers around this parameter's wrapper; 0 for the outermost wrapper.
   std::uint32_t depth = 0;
   bool is_embedding = false;
   const SafetensorsTensor* a = nullptr;        // [rank, inputs]; embeddings [rank, tokens]

@@ -12,8 +12,9 @@ namespace {
 using hub::Recipe;
 using hub::RowRange;
 
-// Returns the recipe that makes the model's tensor from the folder's matrix W, by the arrangement of `target.row`. nullopt: the arrangement
-// refuses the shape, or its result does not have the tensor's shape. `is_flipped`: the folder's matrix is [inputs, outputs].
+// Returns the recipe that makes the model's tensor from the folder's matrix W. `is_flipped`: true if W is [inputs, outputs], false if W is
+// [outputs, inputs]. Returns nullopt if the shape is wrong: the arrangement of `target.row` refuses it, or its result does not have the
+// tensor's shape.
 std::optional<Recipe> arrange_weights(const Target& target, const AdaptedTensor& tensor, const hub::Shape& shape, const PeftMatrices& from,
                                       bool is_flipped) {
   const std::uint64_t columns = is_flipped ? from.outputs : from.inputs, rows = is_flipped ? from.inputs : from.outputs;
@@ -30,8 +31,8 @@ std::optional<Recipe> arrange_weights(const Target& target, const AdaptedTensor&
   const std::uint64_t outputs = recipe.dims[1] * recipe.dims[2];
   const bool fits =
       recipe.dims[0] == tensor.inputs && (target.is_part ? target.first_row + tensor.outputs <= outputs : outputs == tensor.outputs * tensor.count);
-  // The folder's matrix is flipped if and only if the arrangement transposes it. The shape does not tell, because a square matrix fits both
-  // ways.
+  // An arrangement that transposes W expects a flipped W, any other arrangement expects a W that is not flipped. This must be compared,
+  // because a square W has the right shape in both cases.
   if (!fits || (recipe.transposed_rows != 0) != is_flipped) return std::nullopt;
   return recipe;
 }

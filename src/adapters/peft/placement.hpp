@@ -1,5 +1,6 @@
-// Puts A and B into the order of the model's tensors. An arrangement makes the model's tensor from the folder's matrix W: it reorders rows or
-// columns, selects some rows, or transposes. For W + B A this means an order of B's rows and an order of A's columns.
+// Brings A and B of a PEFT adapter into the order of the model's tensors. They fit a matrix W of the model's folder, but the model's tensor
+// can have the numbers of W in another order: rows or columns reordered, some rows selected, or transposed. This is the arrangement of the
+// tensor. A reordering of the rows of W + B A reorders the rows of B; a reordering of its columns reorders the columns of A.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace tessera::detail::adapters {
 
-// The matrices of one module, or of all experts of a parameter: F32, F16 or BF16, of equal shapes.
+// The matrices A and B of one module, or of all experts of a parameter, in the order of the folder. F32, F16 or BF16. All experts have
+// equal shapes.
 struct PeftMatrices {
   std::uint64_t inputs = 0, outputs = 0, rank = 0, count = 1;
   DType dtype = DType::f32;
@@ -21,12 +23,13 @@ struct PeftMatrices {
   std::vector<float> lengths = {};  // DoRA [outputs]; empty: none
 };
 
-// The origin of each row and each column of the model's tensor.
+// Says, for each row and each column of the model's tensor, which row of B and which column of A it comes from.
 struct Placement {
   std::vector<std::uint32_t> rows = {};     // for each row of the tensor (before it is transposed): index of the row of B
   std::vector<std::uint32_t> columns = {};  // for each column of the tensor: index of the column of A; empty: the same order
-  // Number of rows of each matrix, if the rows form matrices that are transposed one by one. Then the tensor's `a` is B transposed, and the
-  // tensor's `b` is A transposed. 0: nothing is transposed.
+  // If the arrangement transposes, it transposes matrices of some rows one by one: the number of rows of each matrix. The transpose of B A
+  // is A' B' (A', B': A and B transposed), so the tensor's `a` is B transposed, and the tensor's `b` is A transposed. 0: nothing is
+  // transposed.
   std::uint64_t transposed = 0;
 };
 

@@ -30,8 +30,9 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Returns the tables of the model's architecture, the likeliest first: tables whose model type is part of the name of the adapter's base or
-// of the model. The order matters, because model types of one architecture can arrange their rows in different ways (Helium and Llama).
+// Returns the tables (hub::Table: names and arrangements of the tensors of one model type) that may describe the adapter's model: all
+// tables of the model's architecture. Tables come first if the name of the adapter's base or of the model contains their model type. This
+// order matters, because two model types of one architecture can have the same names with different arrangements (Helium and Llama).
 std::vector<const hub::Table*> likely_tables(const AdapterBase& base, const PeftConfig& config) {
   std::vector<const hub::Table*> tables = hub::tables_of(base.architecture);
   const auto own_name = base.settings.string_or(Setting::name, "");
@@ -64,7 +65,8 @@ Result<std::vector<PlacedModule>> place_modules(const hub::Table& table, const A
   return placed;
 }
 
-// Tries the tables in order, and returns the first result. If all tables fail, returns the first table's error.
+// Finds the model's tensors for all modules, with the first of the likely tables that fits. If no table fits, returns the first table's
+// error.
 Result<std::vector<PlacedModule>> place_by_tables(const AdapterBase& base, const PeftModules& modules, const PeftConfig& config,
                                                   const std::string& place) {
   Error first_error;
@@ -112,7 +114,8 @@ class PeftReader {
     return {};
   }
 
-  // Checks the copies of the model's own tables: they must have the model's shape.
+  // Checks the copies of the model's own table of embeddings and output matrix, which PEFT saves with an adapter: they must have the
+  // model's shape.
   [[nodiscard]] Status check_copies(const PeftModules& modules) const {
     const AdapterBase& base = builder_.base();
     for (const auto& [module, tensor] : modules.copies) {
@@ -165,7 +168,7 @@ class PeftReader {
     return place_all(own, from, scale);
   }
 
-  // In a parameter of all experts, the file's dimension is the rank times the number of experts.
+  // Checks a parameter that has the weights of all experts. In the file, its dimension "rank" is the rank times the number of experts.
   [[nodiscard]] Status check_parameter(const PeftModule& module, std::uint64_t experts) const {
     if (experts == 1) return {};
     if (module.a->dims[0] % experts != 0 || module.b->dims[1] % experts != 0) {

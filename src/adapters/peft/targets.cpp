@@ -15,7 +15,7 @@ namespace {
 using hub::Table;
 using hub::TensorRow;
 
-// A name without its prefix and without the layer's number.
+// A tensor's or module's name without its prefix ("model.") and without the layer's number: "self_attn.q_proj", layer 3.
 struct LocalName {
   std::string_view text;
   std::optional<std::uint32_t> layer = {};
@@ -29,7 +29,8 @@ std::optional<std::uint32_t> number_in_front(std::string_view& text) noexcept {
   return number;
 }
 
-// Returns all ways to read a name: as the name of a layer's tensor, and as the name of a model's tensor.
+// Returns all ways to read a name, because several prefixes may fit: as a name in a layer (with the layer's number), and as a name outside
+// of the layers.
 std::vector<LocalName> local_names(std::string_view name, const Table& table) {
   std::vector<LocalName> found;
   for (const std::string_view prefix : hub::known_prefixes()) {
@@ -50,7 +51,8 @@ std::vector<LocalName> local_names(std::string_view name, const Table& table) {
   return found;
 }
 
-// Returns whether `text` is the name `row` of a table, where an expert's number stands for the '*'. Sets `expert` to this number.
+// Returns whether `text` fits `row`, a name in a table. A '*' in `row` stands for an expert's number: if there is one, sets `expert` to the
+// number in `text`.
 bool matches_row(std::string_view row, std::string_view text, std::optional<std::uint32_t>& expert) noexcept {
   const std::size_t star = row.find('*');
   if (star == std::string_view::npos) return row == text;
@@ -60,8 +62,8 @@ bool matches_row(std::string_view row, std::string_view text, std::optional<std:
   return expert && text == row.substr(star + 1);
 }
 
-// Adds the model's tensors for a row of the table: the tensor itself or, if the model has the parts of a fused tensor separately, all parts.
-// Returns false if the model has neither.
+// Adds to `out` the model's tensors that are made from a row of the table. This is one tensor. Exception: if the row's tensor is fused (Q,
+// K and V in one) but the model has its parts as separate tensors, all parts are added. Returns false if the model has neither.
 bool add_targets(const TensorRow& row, std::uint32_t layer, std::optional<std::uint32_t> expert, const AdapterBase& base, std::vector<Target>& out) {
   const RoleRow& role = row_of(row.role);
   const auto index_of = [&](Role wanted) { return find_adapted(base, row_of(wanted).tensor_name(layer)); };
@@ -92,8 +94,8 @@ bool is_of_model(const TensorRow& row, const AdapterBase& base) noexcept {
   return (row.of != hub::Of::models_with_experts || has_experts) && (row.of != hub::Of::models_without_experts || !has_experts);
 }
 
-// Calls fn(row) for each row of the table that describes a matrix which the local name may mean. If the name has a layer's number, these
-// are the matrices of layers, otherwise the matrices outside of layers. Matrices of draft heads are left out.
+// Calls fn(row) for each row of the table that `local` may refer to. If `local` has a layer's number, these are the rows of matrices in
+// layers; if not, the rows of matrices outside of layers. Matrices of draft heads are left out.
 template <class Fn>
 void for_rows(const Table& table, const AdapterBase& base, const LocalName& local, Fn&& fn) {
   for (const hub::TensorRows rows : table.rows) {
@@ -119,10 +121,12 @@ std::vector<std::string_view> parameters_of(const Table& table, const AdapterBas
   return names;
 }
 
-// Returns which of a module's parameters a wrapper of the module adapts; nullopt if the number of wrappers does not fit. `names`: all
-// parameters, in the order in which the module defines them. PEFT puts one wrapper around the module for each adapted parameter, in this
-// order, so the innermost wrapper belongs to the first adapted parameter. If there are fewer wrappers than parameters, the adapted ones are
-// those that the adapter's setting target_parameters names (ModuleName::parameters).
+// Returns the name of the parameter that one wrapper of a module adapts (a module of experts has several: "gate_up_proj", "down_proj"). The
+// file has no such name, only the wrapper's depth. PEFT puts a wrapper around the module for each adapted parameter, in the order in which
+// the module defines the parameters. So the innermost wrapper belongs to the first adapted parameter. `names`: all parameters of the
+// module, in this order. If the module has as many wrappers as parameters, all are adapted. If it has fewer, the adapted ones are those
+// that the adapter's setting target_parameters names (ModuleName::parameters). Returns nullopt if the number of wrappers still does not
+// fit.
 std::optional<std::string_view> choose_parameter(std::vector<std::string_view> names, const ModuleName& module) {
   if (module.wrappers < names.size()) {
     std::erase_if(names, [&](std::string_view name) {

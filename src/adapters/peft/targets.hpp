@@ -1,4 +1,5 @@
-// Finds the tensors of the model that are made from the weights of a PEFT module, by the tables of the model's type.
+// Finds the tensors of the model that a PEFT module changes. The module's name is the name of a matrix in the model's folder; a table of
+// the model's type (hub::Table) says which tensors of the model are made from this matrix.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace tessera::detail::adapters {
 struct Target {
   const hub::TensorRow* row = nullptr;  // says how the tensor's rows are arranged
   std::uint32_t tensor = 0;             // index into AdapterBase::tensors
-  // is_part: the model has the parts of a fused matrix as separate tensors. This tensor is the rows of the arranged matrix from first_row on.
+  // is_part: the folder has one fused matrix (Q, K and V), and the model has its parts as separate tensors. This tensor is then the rows of
+  // the arranged matrix from first_row on.
   std::uint64_t first_row = 0;
   bool is_part = false;
   std::optional<std::uint32_t> expert = {};  // the expert's number, if the module is one expert of the tensor
@@ -28,7 +30,7 @@ struct Targets {
   std::string full_name;        // name of the module or the parameter in PEFT's patterns
 };
 
-// A module of a file, and the facts that tell which of its parameters is adapted.
+// The name of a PEFT module, and the facts from which choose_parameter() tells which of its parameters is adapted.
 struct ModuleName {
   std::string_view name;
   std::uint32_t depth = 0, wrappers = 1;       // PeftModule::depth, and the number of wrappers of the module
