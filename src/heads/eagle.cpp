@@ -1,5 +1,6 @@
-// Reads EAGLE heads: folders of EAGLE-1, -2 (Li et al. 2024) and -3 (Li et al. 2025), and llama.cpp's GGUF files of EAGLE-3. The keys of
-// config.json become settings first. After that, the same code reads folders and GGUF files.
+// Reads EAGLE heads in all their kinds of files: folders of EAGLE-1 and -2 (Li et al. 2024) and of EAGLE-3 (Li et al. 2025), and
+// llama.cpp's GGUF files of EAGLE-3. In a folder, the keys of config.json are translated to settings first, so that all other code is the
+// same for folders and GGUF files.
 #include <algorithm>
 #include <cmath>
 
@@ -51,12 +52,14 @@ constexpr TensorName kEagle3[] = {
     {Role::mtp_token_embd, "embed_tokens.weight", "token_embd.weight", Presence::optional},
 };
 
-// kKnown: tensors that are read as tables, or that no computation needs. kCopies: an EAGLE-1 head uses the model's embeddings and output
-// matrix, so the copies in its file are ignored.
+// Tensors of a file that are not weights of the head. kKnown: tables (d2t: tokens that the head can guess), or tensors that no computation
+// needs. kCopies: copies of the model's embeddings and output matrix in an EAGLE-1 file; they are ignored, because the head uses the
+// model's own.
 constexpr std::string_view kKnown[] = {"d2t", "d2t.weight", "t2d", "layers.0.self_attn.rotary_emb.inv_freq", "rope_freqs.weight", "blk.0.rope_freqs.weight"};
 constexpr std::string_view kCopies[] = {"embed_tokens.weight", "lm_head.weight"};
 
-// Returns a tensor's usual name: without "model.", and with "layers.0." instead of "midlayer." (some programs write these words).
+// Returns a tensor's name without the differences between training programs: "model." at the beginning is removed, "midlayer." becomes
+// "layers.0.".
 std::string usual_name(std::string_view name) {
   if (name.starts_with("model.")) name.remove_prefix(6);
   constexpr std::string_view kMiddle = "midlayer.";
@@ -70,8 +73,8 @@ const TensorInfo* find_usual(const ModelSource& source, std::string_view name) {
   return at != tensors.end() ? &*at : nullptr;
 }
 
-// Adds the tensors of a kind of heads to `file`. Errors: not_found, a tensor is missing; unsupported, this kind of heads does not have a
-// tensor of the file, or the file has a tensor twice.
+// Adds to `file` the tensors that a kind of heads has (`names`). Errors: not_found, a tensor is missing; unsupported, the file has a tensor
+// that this kind of heads does not have, or has a tensor twice.
 Status take_tensors(std::span<const TensorName> names, std::string_view TensorName::*own_name, std::string_view kind, HeadFile& file) {
   for (const TensorName& name : names) {
     const TensorInfo* tensor = find_usual(*file.source, name.*own_name);
@@ -93,8 +96,9 @@ Status take_tensors(std::span<const TensorName> names, std::string_view TensorNa
   return {};
 }
 
-// Reads the table of the model's tokens that the head can guess, if the file has it. Element i of the table is the i-th token (GGUF), or this
-// token minus i (folders).
+// Reads the tokens that the head can guess (tensor d2t), if they are not the whole vocabulary: output i of the head is token t(i) of the
+// model. In a GGUF file, element i of d2t is t(i). In a folder it is t(i) - i (`are_differences`). Does nothing if the file has no such
+// tensor.
 Status read_guessed(bool are_differences, HeadFile& file) {
   const TensorInfo* table = find_usual(*file.source, "d2t");
   if (table == nullptr) table = find_usual(*file.source, "d2t.weight");
@@ -219,8 +223,8 @@ void map_eagle3(hub::Mapping& m) {
   if (const auto width = m.integer_of(m.config.find_anywhere("target_hidden_size"), "target_hidden_size")) m.set(Setting::target_width, *width, "target_hidden_size");
   constexpr std::string_view kLayers = "eagle_aux_hidden_state_layer_ids";
   const Json* layers = m.config.find_anywhere(kLayers);
-  // The setting lists the layers whose inputs are read. eagle_config (SGLang's files) lists the layers whose outputs are read, and the output
-  // of a layer is the input of the next layer: 1 is added to each number.
+  // The setting lists the layers whose inputs the head reads. eagle_config (in SGLang's files) lists the layers whose outputs it reads. The
+  // output of layer i is the input of layer i + 1, so 1 is added to each number of eagle_config.
   const bool are_outputs = layers == nullptr;
   if (are_outputs) layers = hub::find_in(m.config.find_anywhere("eagle_config"), kLayers);
   if (layers == nullptr || layers->elements() == nullptr) return;

@@ -22,7 +22,7 @@ namespace tessera::detail {
 
 struct Model;
 
-// A tensor of the heads: its role, the number of the heads' layer that has it, and its name in the file.
+// A tensor of the heads: its role, the index of its layer (0 is the heads' first layer), and its name in the file.
 struct HeadTensor {
   Role role;
   std::uint32_t layer = 0;

@@ -1,5 +1,6 @@
-// Reads Medusa heads (Cai et al. 2024). Head I has the tensors I.J.linear.weight and I.J.linear.bias for residual block J, and I.N.weight,
-// the output matrix after its N blocks. In some files, names begin with "medusa_head.".
+// Reads Medusa heads (Cai et al. 2024). I is the number of a head, from 0; a head has N residual blocks, numbered J = 0 to N - 1. Names of
+// tensors: I.J.linear.weight and I.J.linear.bias for block J, and I.N.weight for the output matrix, which comes after the blocks. In some
+// files, names begin with "medusa_head.".
 #include <algorithm>
 #include <charconv>
 #include <optional>

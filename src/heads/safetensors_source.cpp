@@ -12,7 +12,8 @@ namespace tessera::detail::heads {
 
 namespace {
 
-// Returns the DType with ggml's number of the type. A type that is not a weight format becomes a DType value without a name.
+// Returns the format of a tensor as a DType (the values of DType are ggml's numbers). If the format is not a weight format of the library,
+// the result is a DType without a name.
 DType dtype_of(SafetensorsType type) noexcept {
   switch (type) {
     case SafetensorsType::f32: return DType::f32;
@@ -37,7 +38,8 @@ class SafetensorsSource final : public ModelSource {
                       .offset = tensor.offset,
                       .bytes = tensor.bytes,
                       .part = tensor.part};
-      // A tensor of more than four dimensions gets a last dimension of 0, which no role has, so it is refused later.
+      // If a tensor has more than four dimensions, its last dimension becomes 0. No role has such a dimension, so the tensor is refused
+      // later.
       for (std::size_t i = 0; i < info.n_dims; ++i) info.dims[i] = tensor.dims[tensor.dims.size() - 1 - i];
       for (std::size_t i = 4; i < tensor.dims.size(); ++i) info.dims[3] = 0;
       infos_.push_back(info);
