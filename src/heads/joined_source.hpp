@@ -1,5 +1,6 @@
-// A model and draft heads from another file as one source. The heads' layers are numbered after the model's layers. If the model's own file
-// has layers of draft heads, these are left out. The settings are the model's.
+// JoinedSource presents a model and draft heads from another file as one source, so that both are loaded like one model. The heads' layers
+// are numbered after the model's layers. If the model's own file has layers of draft heads, these are left out. The settings are the
+// model's.
 #pragma once
 
 #include <cstdint>

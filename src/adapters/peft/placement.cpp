@@ -31,7 +31,7 @@ std::optional<Recipe> arrange_weights(const Target& target, const AdaptedTensor&
   const std::uint64_t outputs = recipe.dims[1] * recipe.dims[2];
   const bool fits =
       recipe.dims[0] == tensor.inputs && (target.is_part ? target.first_row + tensor.outputs <= outputs : outputs == tensor.outputs * tensor.count);
-  // An arrangement that transposes W expects a flipped W, any other arrangement expects a W that is not flipped. This must be compared,
+  // An arrangement that transposes W needs a flipped W; any other arrangement needs a W that is not flipped. The shape alone does not tell,
   // because a square W has the right shape in both cases.
   if (!fits || (recipe.transposed_rows != 0) != is_flipped) return std::nullopt;
   return recipe;

@@ -1,6 +1,6 @@
-// Brings A and B of a PEFT adapter into the order of the model's tensors. They fit a matrix W of the model's folder, but the model's tensor
-// can have the numbers of W in another order: rows or columns reordered, some rows selected, or transposed. This is the arrangement of the
-// tensor. A reordering of the rows of W + B A reorders the rows of B; a reordering of its columns reorders the columns of A.
+// Brings the matrices A and B of a PEFT adapter into the order of the model's tensors. A and B belong to a matrix W of the model's folder.
+// The library's tensor can have the numbers of W in another arrangement: rows or columns reordered, some rows selected, or transposed. To
+// arrange W + B A like W, it is enough to reorder the rows of B (for rows) and the columns of A (for columns).
 #pragma once
 
 #include <cstdint>

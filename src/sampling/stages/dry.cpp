@@ -38,8 +38,8 @@ Status Dry::operator()(Candidates& candidates, const Context& context) {
   while (longest < n && !breaks(back(longest))) ++longest;
   if (longest < shortest) return {};
 
-  // match_[i]: number of equal tokens when the history is read backwards from back(i), and from its end, at the same time (the Z-array of
-  // the history read backwards).
+  // match_[i]: length of the repeat that ends i tokens before the end of the history, compared with the end itself: how many tokens are
+  // equal, back(0) to back(i), back(1) to back(i + 1), and so on. This is the Z-array of the history read backwards.
   const auto counts = candidates.counts();  // [token]: the longest repeat that the token would continue
   std::size_t left = 0;
   std::size_t right = 0;

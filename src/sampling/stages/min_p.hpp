@@ -1,5 +1,5 @@
-// Min-p. Nguyen et al., "Turning Up the Heat: Min-p Sampling for Creative and Coherent LLM Outputs" (ICLR 2025),
-// section 3.
+// Min-p: removes candidates that are much less likely than the best one. Nguyen et al., "Turning Up the Heat: Min-p Sampling for Creative
+// and Coherent LLM Outputs" (ICLR 2025), section 3.
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,9 @@
 namespace tessera::sampling {
 
 // Removes the candidates whose surprise -log2 q is above mu, where q is the candidate's probability. The best candidate always stays. mu
-// starts at 2 tau. After each accepted token, mu changes by eta * (tau - the surprise of this token in the final distribution). If the
-// token's probability is not known, mu stays. The candidates keep their order. Usually the last stage of its chain.
+// starts at 2 tau (tau: the target surprise, in bits). After each accepted token, eta * (tau - the token's surprise) is added to mu (eta:
+// the learning rate). The token's surprise is computed from the final distribution; if its probability is not known, mu stays. The
+// candidates keep their order. Usually the last stage of its chain.
 class Mirostat {
  public:
   static constexpr std::string_view kName = "mirostat";

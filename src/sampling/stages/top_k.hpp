@@ -1,4 +1,4 @@
-// Top-k. Fan, Lewis, Dauphin, "Hierarchical Neural Story Generation" (ACL 2018), section 5.4.
+// Top-k: keeps a fixed number of candidates. Fan, Lewis, Dauphin, "Hierarchical Neural Story Generation" (ACL 2018), section 5.4.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Top-n-sigma: a cut in logit space that does not move with the temperature. Tang et al., "Top-n-sigma: Not All Logits
-// Are You Need" (ACL 2025), section 3, algorithm 1.
+// Top-n-sigma: keeps the candidates whose logit is within n standard deviations of the best logit. A temperature scales logits and standard
+// deviation alike, so it does not change which candidates are kept. Tang et al., "Top-n-sigma: Not All Logits Are You Need" (ACL 2025),
+// section 3, algorithm 1.
 #pragma once
 
 #include <string_view>

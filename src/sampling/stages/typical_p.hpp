@@ -1,4 +1,5 @@
-// Locally typical sampling. Meister, Pimentel, Wiher, Cotterell, "Locally Typical Sampling" (TACL 2023), section 4.
+// Locally typical sampling: prefers tokens whose information is near the average. Meister, Pimentel, Wiher, Cotterell, "Locally Typical
+// Sampling" (TACL 2023), section 4.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +9,9 @@
 
 namespace tessera::sampling {
 
-// Keeps the most typical candidates: a candidate is typical if its surprise -ln q (q: its probability) is near the distribution's entropy.
-// Adds candidates, the most typical first (of equally typical ones the lower token id), until their probabilities sum to p. The kept
-// candidates stay in their order.
+// Keeps the most typical candidates, until their probabilities sum to at least p. A candidate is the more typical, the nearer its surprise
+// -ln q (q: its probability) is to the entropy of the distribution, which is the mean surprise. Of two equally typical candidates, the one
+// with the lower token id is kept first. The kept candidates stay in their order.
 struct TypicalP {
   static constexpr std::string_view kName = "typical-p";
 

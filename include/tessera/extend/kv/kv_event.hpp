@@ -10,8 +10,9 @@
 
 namespace tessera {
 
-// A page of tokens that the index has stored or removed. A page is named by a hash of all inputs from the sequence's first token to the
-// page's last token, and of the adapters that begin at one of these inputs. For the first page of a sequence, `before` is a hash of the
+// One page of tokens that the index has stored or removed. A page is named by a hash, so that equal beginnings of sequences have pages of
+// equal names. The hash covers all inputs (tokens and embeddings) from the sequence's first to the page's last, and the adapters that begin
+// at one of these inputs. It also covers `before`, the name of the page before. For the first page of a sequence, `before` is a hash of the
 // model, numerics, KV type and salt.
 struct KvEvent {
   enum class Kind : std::int32_t {

@@ -131,10 +131,11 @@ struct LayerSpec {
   std::uint32_t keys_of = kOwnKeys;  // an earlier layer whose keys and values this layer reads instead of its own
   OutputGate output_gate = OutputGate::none;
 
-  // Set only for latent attention (DeepSeek-AI 2024), which has one KV head. The head's key is the turned key (rotated by rope) followed by
-  // the latent, and its value is the latent. So key_dim is the width of both parts together, and value_dim the width of the latent. Each
-  // query head has two matrices. The first brings the plain part of the query (not rotated) to the latent's width; the second makes the
-  // head's value from attention's output.
+  // Set only for latent attention (DeepSeek-AI 2024), which has one KV head. Its key is the turned key (rotated by rope) followed by the
+  // latent, and its value is the latent. So key_dim is the width of the turned key and the latent together, and value_dim is the width of
+  // the latent. Attention reads the latents as they are, without computing a key and a value for each head. Instead, each query head has
+  // two matrices: the first brings the plain part of the query (not rotated) to the latent's width; the second makes the head's value from
+  // attention's output.
   std::uint32_t plain_dim = 0;       // elements of a head's query that do not rotate; 0: attention is not latent
   std::uint32_t head_value_dim = 0;  // elements of a head's value
   std::uint32_t query_rank = 0;      // width between the two products that make queries (low rank); 0: one product makes queries

@@ -64,8 +64,8 @@ class Candidates {
   class View;
   [[nodiscard]] View view() const noexcept;
 
-  // Returns the logits, which the caller may change. A logit of -inf removes its candidate from the draw; candidates with +inf are equally
-  // likely.
+  // Returns the logits, which the caller may change. A candidate with the logit -inf is never drawn. If a candidate has +inf, only
+  // candidates with +inf are drawn, and all of these are equally likely.
   [[nodiscard]] std::span<float> change_logits() noexcept {
     settle();
     weighed_ = false;
