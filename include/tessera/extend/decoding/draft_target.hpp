@@ -81,8 +81,8 @@ class DraftTarget {
   // Begins a series of guesses by the model's first `layers` layers, followed by its output matrix. Errors: those of check_layers();
   // invalid_state, no token is pending.
   [[nodiscard]] Result<TargetGuesses> guess_by_layers(std::uint32_t layers) const noexcept;
-  // Checks that the model's first `layers` layers can guess. Errors: invalid_argument, unless 1 <= `layers` < the model's layers;
-  // unsupported, the model has recurrent layers.
+  // Checks that the model's first `layers` layers can guess. Errors: invalid_argument, `layers` is 0, or not below the model's number of
+  // layers; unsupported, the model has recurrent layers.
   [[nodiscard]] static Status check_layers(const Engine& engine, std::uint32_t layers) noexcept;
 
  private:

@@ -34,8 +34,8 @@ struct DraftContext {
   std::span<const Token> history = {};  // tokens of the sequence, prompt included; drafts follow the last one
   std::uint64_t position = 0;           // position of the first draft, for Sampler::sample(); the next draft's is one more
   // The request's sampler. A drafter that computes logits should draw from them with this sampler: the draft and the target's token are
-  // then drawn with the same random numbers, so the two agree more often than by chance. The drafter must roll back the tokens that the
-  // sampler accepts, before it returns or throws.
+  // then drawn with the same random numbers, so the two agree more often than by chance. If the drafter calls Sampler::accept(), it must
+  // roll back these tokens before it returns or throws.
   Sampler* sampler = nullptr;
   std::stop_token stop = {};
   DraftTarget target = {};              // the model and the sequence, for drafters that let a part of the model guess
@@ -88,8 +88,8 @@ class Drafter {
     return n;
   }
 
-  // Tells the drafter what has happened. Called before each propose(), and at the generation's end, also if the caller stops early. If a
-  // step failed, `added` and `accepted` are 0.
+  // Tells the drafter how the sequence has changed. Called before each propose(), and at the generation's end, also if the caller ends the
+  // generation early. If a step failed, `added` and `accepted` are 0.
   virtual void observe(const DraftOutcome&) {}
 
   // Returns whether observe() wants DraftOutcome::guesses.

@@ -25,8 +25,9 @@ struct GrammarSource {
 };
 
 // A cache that finds compiled grammars by their source. It holds at most Options::entries grammars in at most Options::memory_bytes. A full
-// cache drops the grammar whose last get() is longest ago; the newest grammar always stays. A dropped grammar stays alive while requests
-// use it. Threads: several may call get() at once; if two need the same new grammar, both may compile it.
+// cache drops the grammar whose last get() is longest ago. Exception: the grammar of the last get() always stays, even if it is larger than
+// memory_bytes. Requests that use a dropped grammar keep it alive. Threads: several may call get() at once; if two need the same new
+// grammar, both may compile it.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 //   auto cache = GrammarCache::create(*vocabulary, {.entries = 100});

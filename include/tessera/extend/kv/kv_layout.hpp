@@ -161,11 +161,11 @@ struct KvLayout {
 [[nodiscard]] bool has_same_types(const KvLayout& a, const KvLayout& b) noexcept;
 
 // Makes a layout. Groups are in the order of their first layers. Errors:
-//   unsupported       a dtype that the cache cannot hold, or cannot hold in layers whose values lie in their keys (latent attention); a
-//                     head of more than kMaxHeadDim numbers; more than 65,535 layers
-//   invalid_argument  a page_tokens that is not 16, 32 or 64; a head of 0 numbers; values in keys that do not fit; a layer with both
-//                     heads and a state, or with a state and a window; a layer that shares with a later layer, or with a layer of
-//                     another shape, window or type; a page too large to address
+//   unsupported       a dtype that the cache cannot hold, or cannot hold in layers of latent attention; a head of more than kMaxHeadDim
+//                     numbers; more than 65,535 layers
+//   invalid_argument  a page_tokens that is not 16, 32 or 64; a head of 0 numbers; values that cannot be the last numbers of their keys
+//                     (kv::Values::in_keys); a layer with both heads and a state, or with a state and a window; a layer that shares with
+//                     a later layer, or with a layer of another shape, window or type; a page too large to address
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
 // Makes a layout of layers that see all keys and share none: one group.

@@ -1,10 +1,12 @@
-// The pages of paged KV caches. Pages of equal bytes are a pool; all pools of an engine share one byte budget and one
-// prefix index.
+// The pages of paged KV caches. Pages of the same size in bytes form a pool. All pools of an engine share one byte budget and one prefix
+// index.
 //
 // A page is in one of three states. Used: one or more sequences hold the page (their number is counted). Cached: no sequence holds the
-// page, but the prefix index can still find it. Free: neither. Memory is allocated on demand, in slabs of about kKvSlabBytes. If there is
-// no memory for another slab, the cached page whose last use is longest ago is evicted. If a copy of an evicted page is in the file, the
-// index can still find the page there. Cached and free pages are kept up to `keep` bytes; trim() frees all of them at once.
+// page, but the prefix index can still find it. Free: no sequence holds the page, and the index cannot find it.
+//
+// Memory is allocated on demand, in slabs of about kKvSlabBytes. If there is no memory for another slab, a cached page is evicted: the page
+// whose last use is longest ago. If the file (KvPoolOptions::file) has a copy of an evicted page, the index can still find the page there.
+// Cached and free pages are kept up to KvPoolOptions::keep bytes; trim() frees all of them at once.
 //
 // A request for pages of several groups succeeds completely, or fails and takes no page.
 //

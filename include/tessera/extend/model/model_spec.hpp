@@ -217,9 +217,9 @@ struct ModelSpec {
   // layer and the token's ordinary embedding. 0: layers receive none.
   std::uint32_t per_layer_dim = 0;
 
-  // Number of layers in the file that are not loaded. They come after the model's last layer and guess further tokens (MTP heads). With
-  // EngineOptions::mtp the first of these layers is loaded, as the only layer of draft_heads. (With EngineOptions::draft_heads, draft_heads
-  // comes from another file.)
+  // Number of layers of MTP heads in the model's file that are not loaded. (MTP heads guess further tokens; their layers come after the
+  // model's last layer.) With EngineOptions::mtp, the first of the file's MTP layers is loaded as the only layer of draft_heads, and does
+  // not count here. With EngineOptions::draft_heads, draft_heads comes from another file, and all MTP layers of the model's file count.
   std::uint32_t n_left_out = 0;
 
   std::vector<RopeSpec> ropes;  // LayerSpec::rope is an index into it
