@@ -1,5 +1,5 @@
-// The figures and the tenants of a scheduler. Any thread may read them; the driving thread changes them. Each has its own lock. A thread
-// that holds one of these locks takes no other lock.
+// The figures and the tenants of a scheduler. Any thread may read them; the driving thread changes them. The figures have a lock, and the
+// tenants have another. A thread that holds one of these two locks takes no other lock.
 #pragma once
 
 #include <tessera/scheduler/scheduler.hpp>

@@ -63,8 +63,9 @@ class Inbox {
   // --- For the driving thread.
   // Returns the number of look_again() calls. If it has changed, the wish of a request may have changed.
   [[nodiscard]] std::uint64_t wishes() const noexcept { return wishes_.load(); }
-  // Begins a step. Everything that arrives later is news for the next step. If `cancelled` is empty, moves the ids of cancelled requests
-  // into it. Returns the number of requests in the queue.
+  // Begins a step. Everything that arrives later is news for the next step. Moves the ids of cancelled requests into `cancelled`.
+  // Exception: if `cancelled` still has ids of a step that failed, the new ids stay in the inbox. Returns the number of requests in the
+  // queue.
   std::size_t begin_step(std::vector<std::uint64_t>& cancelled) noexcept;
   // Returns the first request in the queue, which stays in the queue; nullptr if the queue is empty.
   [[nodiscard]] Active* first() const noexcept;

@@ -30,8 +30,8 @@ class Delivery {
   void tell(RequestEvent::Kind kind, const Active& active, double time) noexcept;
   // Delivers a piece to the request's reader. Returns whether this is the sample's last piece.
   [[nodiscard]] bool deliver(Active& active, Piece piece, double time);
-  // Counts a step of a request's beam search. Returns whether the search has ended; its beams are then in the request's state. Error: the
-  // search has ended, but its beams could not be made.
+  // Counts a step of a request's beam search, which the caller has just computed. Returns whether the search has ended; if so, its beams
+  // are in the request's state. Error: the search has ended, but its beams could not be made (for example, because memory is short).
   [[nodiscard]] Result<bool> deliver_search(Active& active, double time);
   void count_drafts(Active& active) noexcept;
   // Reports progress: `computed` tokens of the request are computed, including tokens of the session that came with the request.
