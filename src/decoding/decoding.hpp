@@ -38,15 +38,15 @@ class Decoding {
   // answer and a text begin (Sampler::begin_answer(), begin_text()).
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
-  // Makes the drafter that the options name; later offers then include drafts. With DraftsChosen::by_caller the caller decides the number
-  // of drafts: rows of an offer (`most`) beyond rows_wanted() are for drafts.
+  // Makes the drafter that the options name; later offers then include drafts. DraftsChosen says who decides the number of drafts. With
+  // DraftsChosen::by_caller the caller does: if it offers more rows (`most`) than rows_wanted(), the additional rows are for drafts.
   Status start_drafting(DraftsChosen chosen = DraftsChosen::here);
 
   // Returns how many rows the next run should compute, without drafts. 0: no run is needed, because the logits after the last token are
   // known.
   [[nodiscard]] std::size_t rows_wanted() const noexcept;
-  // Takes pages for the pending tokens and the rest of the prompt from the prefix index. Returns the number of tokens whose pages were
-  // taken.
+  // Looks up the pending tokens and the rest of the prompt in the prefix index, and takes the pages that the index has for them. Returns
+  // the number of tokens whose pages were taken, which need not be computed.
   std::size_t reuse_prefix() noexcept;
   // Adds a part of at most `most` rows to the run, and reserves its pages. Returns false if no part is needed. If the part ends with the
   // last token of the sequence and prompt, the next token is drawn from the logits of that token. Then the part may also have drafts: a

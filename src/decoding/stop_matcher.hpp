@@ -13,9 +13,9 @@ namespace tessera::detail {
 
 enum class More : std::uint8_t { no, yes };  // yes: more text follows
 
-// Stop strings do not count within marked stretches (MarkedText, for example reasoning), nor if they cross the border of a stretch. Text
-// that may be the beginning of a marker is held back until this is certain, so the result does not depend on how the text is cut into
-// pieces.
+// Finds the first stop string in a text. Stop strings do not count within marked stretches of the text (MarkedText, for example reasoning),
+// nor if they cross the border of a stretch. The matcher holds text back while it may be the beginning of a stop string or of a marker. So
+// the result does not depend on how the text is cut into pieces.
 class StopMatcher {
  public:
   // `stops` and `marked` must outlive the matcher. Empty strings in them never match. If `begins_marked` is true, the text begins within a
@@ -28,8 +28,8 @@ class StopMatcher {
     std::int32_t stop; // index of the stop string that was found; `text` ends before it; -1: none
     [[nodiscard]] bool stopped() const noexcept { return stop >= 0; }
   };
-  // Adds text, and returns the text that can be passed on. With More::no, all held back text is passed on too. If push() throws, nothing
-  // has changed.
+  // Adds `text`, and returns the text that can be passed on now. With More::no no further text comes, so all held back text is passed on
+  // too. If push() throws, nothing has changed.
   [[nodiscard]] Passed push(std::string text, More more);
 
  private:
