@@ -10,8 +10,8 @@
 
 namespace tessera::detail {
 
-// One rank's end of the exchange. All ranks make the same calls in the same order. A call returns when this rank's part of the exchange is
-// done.
+// One rank's end of the exchange. All ranks must make the same calls in the same order. A call returns when this rank has the bytes that it
+// needs, and other ranks no longer read its `mine`; other ranks may still be in the call.
 class Communicator {
  public:
   virtual ~Communicator() = default;
