@@ -28,8 +28,8 @@ struct Codebook4Layer {
 // Checks that the tensors have the bytes that the shape needs. decode_codebook4() needs a layer that was checked.
 [[nodiscard]] Status check_codebook4(const Codebook4Layer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in the layer's form. Threads: several threads may
-// decode different rows at once.
+// Decodes the rows of the outputs [first, first + rows) into `out`, as numbers of the type that bitsandbytes decodes to. Threads: several
+// threads may decode different rows at once.
 [[nodiscard]] Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::uint64_t rows,
                                       std::span<std::byte> out) noexcept;
 
