@@ -43,9 +43,9 @@ class KvStorage {
 
   [[nodiscard]] virtual KvKind kind() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t bytes() const noexcept = 0;
-  // Makes the pages [first, last) of every group writable: takes pages that do not exist yet, and replaces pages that other sequences share
-  // by copies. Exceptions: pages that a group has given back are not taken again, and the recurrent layers' group gets its pages from
-  // reserve_states(). Precondition: all pages before `first` exist. After an error nothing has changed.
+  // Makes the pages [first, last) of every group writable. A page that does not exist yet is taken. A page that other sequences share is
+  // replaced by a copy. Exceptions: pages that a group has given back are not taken again, and the recurrent layers' group gets its pages
+  // from reserve_states(). Precondition: all pages before `first` exist. After an error nothing has changed.
   virtual Status make_writable(std::uint64_t first, std::uint64_t last) = 0;
   // Gives back all pages of every group whose index is `n` or more.
   virtual void shrink(std::uint64_t n) noexcept = 0;
@@ -91,9 +91,9 @@ class KvStorage {
   // group. Returns how many pages each group got; 0 if none was found. In a group with a window, the first of these pages may be missing
   // (nullptr), because the window has passed them.
   virtual std::uint64_t adopt(const PrefixQuestion&) noexcept { return 0; }
-  // publish(identity, i, page): offers page `i` of every group to the prefix index. `identity`: everything beside the inputs that decides
-  // the bits of keys and values (model, numerics, KV types, salt). `page`: the inputs (tokens and embeddings) of page i. Precondition: the
-  // pages before `i` were offered. Returns false if the page was not offered; later pages cannot be offered before it.
+  // publish(identity, i, page): offers page `i` of every group to the prefix index. `identity` names everything that decides the bits of
+  // keys and values beside the inputs: model, numerics, KV types, salt. `page` has the inputs (tokens and embeddings) of page i.
+  // Precondition: the pages before `i` were offered. Returns false if the page was not offered; then later pages cannot be offered either.
   virtual bool publish(std::string_view, std::uint64_t, const KvInputs&) noexcept { return false; }
   // limit_published(n): from now on only the sequence's first `n` pages count as offered, because later ones were truncated.
   virtual void limit_published(std::uint64_t) noexcept {}

@@ -18,8 +18,9 @@ class Communicator {
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t ranks() const noexcept = 0;
 
-  // Gives each rank the bytes of all ranks. parts[i] gets the bytes of rank i, and must have exactly their size. Exception: parts[rank()]
-  // is not written; it has the size of `mine`. Errors: cancelled, a rank has called stop(); device_error, a rank is gone.
+  // Gives each rank the bytes of all ranks. `mine`: the bytes of this rank. The bytes of rank i are written to parts[i], which must have
+  // exactly their size. Exception: parts[rank()] is not written; it has the size of `mine`. Errors: cancelled, a rank has called stop();
+  // device_error, a rank is gone.
   virtual Status gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept = 0;
   // Makes the calls of this step fail, on all ranks.
   virtual void stop() noexcept = 0;

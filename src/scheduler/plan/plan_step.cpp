@@ -208,8 +208,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Assigns rows to prompts of equal rank, in order of arrival. A prompt that waits for another request (PlannedRequest::awaits) comes
-  // after the others, because that request may be among them.
+  // Assigns rows to prompts to which the policy gives the same rank, in order of arrival. Prompts that wait for another request
+  // (PlannedRequest::awaits) come last, because that request may be one of the other prompts.
   void serve_equals(std::span<Prompt> equals) {
     for (const bool awaits : {false, true}) {
       for (std::size_t i = 0; i < equals.size() && !is_full_; ++i) {

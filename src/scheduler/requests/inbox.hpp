@@ -71,8 +71,8 @@ class Inbox {
   [[nodiscard]] Active* first() const noexcept;
   [[nodiscard]] ActivePtr take() noexcept;
   void set_counts(std::size_t waiting, std::size_t running) noexcept;  // both must include all requests taken from the queue
-  // Stores the outlook and the costs after a step. Returns whether further requests have arrived. `costs` must have the same number of
-  // widths as the costs with which the inbox was made, so that copying allocates nothing.
+  // Stores the outlook and the costs after a step, for put(). Returns whether further requests have arrived. `costs` must time as many
+  // numbers of rows (widths) as the costs with which the inbox was made, so that copying allocates nothing.
   bool set_outlook(const Outlook& outlook, const CostModel& costs) noexcept;
   void close() noexcept { locked([this] { is_closed_ = true; }); }  // from now on put() fails
 
