@@ -103,8 +103,8 @@ class Decoding {
   Status make_ready(Run& run) noexcept;
   Result<std::optional<Piece>> take(Run& run);
   Result<Piece> draw();
-  // Handles an error of a run. Returns true if the run had drafts and was not cancelled: the next offer then has no drafts, and may
-  // succeed.
+  // Handles an error of a run. If the run had drafts and was not cancelled, returns true: the drafts may have caused the error, so the next
+  // offer has no drafts, and may succeed. Otherwise returns false: the error is final.
   bool retries_without_drafts(const Error& error) noexcept;
   Status accept(Piece& piece);
   void deliver(const Piece& piece) noexcept;
