@@ -109,8 +109,8 @@ Status TargetGuesses::guess(Token token, std::span<float> logits, const std::sto
   if (session_ == nullptr) return detail::empty_handle("TargetGuesses");
   const detail::SessionView view = detail::view_of(*session_);
   const std::size_t vocab = view.engine.spec().vocab_size;
-  // A series of guesses ends at an error, and when another series begins. After an error it cannot go on, because the failed run has freed
-  // the pages after the sequence's end, to which guesses by heads would write.
+  // A series of guesses ends at an error, and when another series begins. After an error the series cannot go on, because the failed run
+  // has freed the pages after the sequence's end, to which guesses by heads would write.
   if (number_ != view.guesses) return make_error(ErrorCode::invalid_state, "these guesses have ended, by an error or by others of the target");
   if (done_ == most_) return make_error(ErrorCode::invalid_state, "there were {} guesses already: begin with room for more", most_);
   if (token < 0 || static_cast<std::size_t>(token) >= vocab || (done_ == 0 && token != view.tokens.back())) {

@@ -19,8 +19,8 @@ class KvWatch final : private PrefixIndex::Listener {
   KvWatch& operator=(const KvWatch&) = delete;
   ~KvWatch() override;
 
-  // Returns the events since the last call, in order. If events were lost, because there were too many or no memory for them, and at the
-  // first call: returns instead the event `cleared`, then one event for each node that the index has now. Thread-safe. May throw bad_alloc:
+  // Returns the events since the last call, in order. Exception: at the first call, and if events were lost (there were too many, or no
+  // memory for them), returns the event `cleared`, then one event for each node that the index has now. Thread-safe. May throw bad_alloc:
   // then the next call returns the whole content.
   [[nodiscard]] std::vector<KvEvent> take();
   // Returns whether events have happened since the last take().

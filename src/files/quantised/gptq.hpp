@@ -6,9 +6,11 @@
 //   scales   F16 [groups, outputs]
 //   g_idx    I32 [inputs]: the group of each input; with act-order not in ascending order
 //
-// weight = scale * (integer - zero). Version 1 of the format stores zero - 1 (modulo 2^bits). Version 2 ("checkpoint_format":
-// "gptq_v2") stores zero. GPTQModel writes version 1 in another way (v1_words): for 2, 4 and 8 bits it subtracts 1 from all
-// integers of a word at once, so a zero point of 0 borrows from the next integer. The reader adds 1 to all integers of a word at once.
+// weight = scale * (integer - zero). The files differ in how they store `zero` (GptqVersion):
+//   v1        zero - 1 (modulo 2^bits)
+//   v2        zero ("checkpoint_format": "gptq_v2")
+//   v1_words  as GPTQModel writes version 1. 3 bits: as v1. 2, 4 and 8 bits: it subtracts 1 from all integers of a word at once, so a zero point of 0
+//             borrows from the next integer. The reader adds 1 to all integers of a word at once, which undoes the borrowing
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"

@@ -37,8 +37,9 @@ inline constexpr std::size_t kSuperblock = 256;
   return static_cast<float>(static_cast<std::int32_t>(limit(value, levels) + 0.5f));
 }
 
-// Returns the sum of N numbers (N: a power of two): adds one half of the numbers to the other half, and so on until one number is left.
-// Compilers can vectorise this order, which is written in the code, without reordering additions.
+// Returns the sum of N numbers (N: a power of two): adds one half of the numbers to the other half, and so on until one number is left. In
+// this order compilers can add several numbers at once. In a loop that adds one number after another they could not, because another order
+// would round differently.
 template <std::size_t N>
 [[nodiscard]] inline float sum(const float (&terms)[N]) noexcept {
   if constexpr (N == 4) {

@@ -65,9 +65,9 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   // First evicts cached pages until used and cached pages together are within options.keep. Then gives back free slabs until all memory
   // held is within options.keep. Does both as far as possible.
   void settle() noexcept;
-  // Makes room for `bytes` bytes that the pool `asking` will take from the system. As long as the memory of all pools and `bytes` exceed
-  // options.keep, evicts cached pages and gives back free slabs of the other pools. Returns whether the memory of all pools and `bytes` are
-  // within the budget then.
+  // Makes room for `bytes` bytes that the pool `asking` will take from the system. While the memory of all pools plus `bytes` is more than
+  // options.keep, evicts cached pages and gives back free slabs of the other pools, as far as possible. Returns whether the memory of all
+  // pools plus `bytes` is within the budget then.
   [[nodiscard]] bool make_room(std::uint64_t bytes, const detail::PagePool& asking) noexcept;
   // Gives back all cached and free pages of the pools other than `asking`. Returns whether there were any.
   bool reclaim(const detail::PagePool& asking) noexcept;

@@ -12,8 +12,8 @@ namespace tessera::detail {
 struct Accounts {
   explicit Accounts(const TokenPrices& prices) : tenants(prices) {}
 
-  // `submitted`, `running` and `waiting` are not set here, because the inbox counts these requests. The tenants' figures are not set here
-  // either.
+  // The figures of all requests together. `submitted`, `running` and `waiting` stay 0 here, because the inbox counts these requests; the
+  // tenants' figures are in `tenants`.
   Guarded<SchedulerFigures> figures;
   // The driving thread reads the tenant of a request without locking, because no other thread changes tenants.
   Guarded<Tenants> tenants;

@@ -1,7 +1,8 @@
 // The inbox passes requests, cancellations and wishes from any thread to the driving thread, which runs the steps. A wish asks that a
-// request stop, be held back, or go on. Each step takes everything out of the inbox, and leaves its outlook: the times that it expects.
-// From the outlook, put() decides whether to refuse a request, without waiting for a step. *News* is anything for which a sleeping driver
-// must wake up. `mutex_` guards all members except `wishes_`, which is atomic.
+// request stop, be held back, or go on. Each step takes everything out of the inbox. In return it leaves its outlook in the inbox: the
+// times that it expects, for example how long a new request would wait. From the outlook, put() decides whether to refuse a request,
+// without waiting for a step. *News* is anything for which a sleeping driver must wake up. `mutex_` guards all members except `wishes_`,
+// which is atomic.
 #pragma once
 
 #include <atomic>

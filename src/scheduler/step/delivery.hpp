@@ -46,8 +46,8 @@ class Delivery {
   struct Told {
     std::vector<RequestEvent> events;
     std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // pieces for on_piece callbacks
-    // The first request whose on_ready is due. It links to the next one (RequestHandle::State::told_after). The links are inside of the
-    // requests, so adding a request to the list allocates nothing and cannot fail.
+    // The first of a linked list of requests: those whose on_ready is due. Each request has the pointer to the next one
+    // (RequestHandle::State::told_after), so adding a request to the list allocates nothing and cannot fail.
     std::shared_ptr<RequestHandle::State> readers;
   };
   [[nodiscard]] Told take() noexcept { return std::exchange(told_, {}); }
