@@ -9,8 +9,8 @@
 // weight = scale * (integer - zero). The files differ in how they store `zero` (GptqVersion):
 //   v1        zero - 1 (modulo 2^bits)
 //   v2        zero ("checkpoint_format": "gptq_v2")
-//   v1_words  as GPTQModel writes version 1. 3 bits: as v1. 2, 4 and 8 bits: it subtracts 1 from all integers of a word at once, so a zero point of 0
-//             borrows from the next integer. The reader adds 1 to all integers of a word at once, which undoes the borrowing
+//   v1_words  as GPTQModel writes version 1. With 3 bits: as v1. With 2, 4 and 8 bits: it subtracts 1 from all integers of a word at once,
+//             so a zero point of 0 borrows from the next integer. The reader adds 1 to all integers of the word at once, which undoes this
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"
