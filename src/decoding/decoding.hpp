@@ -48,9 +48,9 @@ class Decoding {
   // Looks up the pending tokens and the rest of the prompt in the prefix index, and takes the pages that the index has for them. Returns
   // the number of tokens whose pages were taken, which need not be computed.
   std::size_t reuse_prefix() noexcept;
-  // Adds a part of at most `most` rows to the run, and reserves its pages. Returns false if no part is needed. If the part ends with the
-  // last token of the sequence and prompt, the next token is drawn from the logits of that token. Then the part may also have drafts: a
-  // chain, and at most `branches` chains that branch off. If there are no pages for drafts, the part has no drafts.
+  // Adds a part of at most `most` rows to the run, and reserves its pages. Returns false if no part is needed, because the logits are
+  // known. If the rows reach the end of the prompt (the sequence's last token), the part draws the next token. Then the part may also have
+  // drafts: a chain, and at most `branches` chains that branch off. If there are no pages for drafts, the part has no drafts.
   Result<bool> offer_ready(Run& run, std::size_t most, std::size_t branches = ~std::size_t{0});
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
   // Returns the number of this decoding's parts in the run: part(), and a part for each branch after it.

@@ -80,9 +80,9 @@ Status DraftTarget::check_layers(const Engine& engine, std::uint32_t layers) noe
 
 namespace {
 
-// Guesses the token after the last token: computes rows in only the model's first `layers` layers, and writes the last row's logits to
-// `logits`. If `ahead` is 0, the rows are the session's pending tokens. Otherwise there is one row, `draft`, which is the ahead-th draft
-// after the pending tokens.
+// Guesses the next token with only the model's first `layers` layers (early exit): computes rows in these layers, and writes the logits of
+// the last row to `logits`. If `ahead` is 0: the rows are the session's pending tokens. Otherwise: there is one row, the token `draft`,
+// which is the ahead-th draft after the pending tokens.
 Status guess_by_layers(Session::State& session, std::uint32_t layers, std::size_t ahead, Token draft, std::span<float> logits,
                        const std::stop_token& stop) {
   const detail::SessionView view = detail::view_of(session);

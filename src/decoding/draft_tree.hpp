@@ -45,8 +45,8 @@ class DraftTree {
 
   explicit DraftTree(std::size_t most_drafts) { drafts_.reserve(most_drafts); }
 
-  // Makes the tree from the drafter's drafts. Leaves out a draft whose parent is not an earlier draft, that exceeds the limits, or whose
-  // parent is left out. `ends(token)` returns true if no draft may follow this token.
+  // Makes the tree from the drafter's drafts. Leaves out a draft if its parent is not an earlier draft, if its parent was left out, if no
+  // draft may follow its parent's token (`ends(token)` returns true), or if it exceeds the limits.
   template <class Ends>
   void grow(std::span<const TreeDraft> from, const Limits& limits, const Ends& ends) {
     clear();

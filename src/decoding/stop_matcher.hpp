@@ -34,8 +34,8 @@ class StopMatcher {
 
  private:
   struct Marker {
-    // Offset and size of a marker. Size 0: no complete marker was found, but a marker may begin at `at`. If none may begin, `at` is the
-    // text's end.
+    // The place of a marker in the text: its offset and size. If `size` is 0, no complete marker was found. Then `at` is where a marker may
+    // begin that is not complete yet; if none may begin, `at` is the text's end.
     std::size_t at, size = 0;
     const MarkedText* opens = nullptr;   // the kind of stretch that the marker opens; nullptr: the marker closes a stretch
   };

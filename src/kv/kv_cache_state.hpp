@@ -81,8 +81,8 @@ struct KvCache::State {
                       "edited",
                       first[group], layout().groups[group].window);
   }
-  // Marks the cache as edited, because the keys and values from `position` on are about to change. From now on, the pages that hold them do
-  // not count as offered to the prefix index.
+  // Marks the cache as edited, because the keys and values from `position` on are about to change. From now on, the pages with these keys
+  // and values do not count as offered to the prefix index: other sequences must not find changed pages.
   void mark_edited(std::uint64_t position) noexcept {
     edited = true;
     can_publish = false;

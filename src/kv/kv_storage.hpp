@@ -104,8 +104,8 @@ class KvStorage {
   virtual Status resume() { return {}; }
   [[nodiscard]] virtual bool suspended() const noexcept { return false; }
 
-  // Adds the sequence to `to`: the numbers of its pages, and of the slots of a reserved step. `pools`: the engine's pools, which number
-  // layouts and contiguous caches. May throw bad_alloc; then `to` is incomplete.
+  // Adds the sequence to the description `to`: the numbers of its pages, and of the slots that are reserved for the present step. `pools`:
+  // the engine's pools, which number layouts and contiguous caches. May throw bad_alloc; then `to` is incomplete.
   void describe(KvPools::State& pools, StepPages& to);
 
   // Returns the table of page addresses: [group][page].

@@ -24,8 +24,8 @@ struct PackedIntegersLayer {
   std::span<const std::byte> g_idx = {};  // empty: input / group
 };
 
-// Returns the form of the layer's rows. Rows can be blocks only if their scales are F16 numbers. BF16 scales count as F16 numbers, because
-// nearly all of them can be written as F16 (decode_packed_integers() rounds the others). F32 scales do not count as F16 numbers.
+// Returns the type of the decoded rows. It is a block format only if the scales are F16 or BF16 numbers. (A block's scale is an F16 number.
+// Nearly all BF16 scales can be written as F16; decode_packed_integers() rounds the others.) With F32 scales, rows are single numbers.
 // `reordered`: the result of check_packed_integers().
 [[nodiscard]] DType packed_integers_form(const PackedIntegersLayer& layer, bool reordered) noexcept;
 

@@ -27,8 +27,8 @@ constexpr float best_scale(float largest, LostWith&& lost_with) noexcept {
   return best;
 }
 
-// Returns the sum of lost() over n numbers. The order of additions is fixed: first within each lane in ascending order, then lanes that
-// are 16 apart are added, then 8, 4, 2 and 1.
+// Returns the sum of lost() over n numbers. The order of additions is fixed, so that every machine chooses the same scale: first the
+// numbers of each lane in ascending order, then the sums of lanes that are 16 apart, then 8, 4, 2 and 1 apart.
 template <class Codec>
 constexpr float lost_of(const float* values, std::size_t n, float per_unit) noexcept {
   float lost[kLostLanes] = {};

@@ -75,8 +75,8 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   solve();
 }
 
-// Solves the least squares problem with costs that are not negative. Sets each cost in turn to its best value while the others are fixed
-// (cyclic coordinate descent).
+// Computes the costs that fit the observed times best (least squares), where no cost is negative. Method: cyclic coordinate descent, which
+// sets each cost in turn to its best value while the other costs are fixed.
 void CostModel::solve() noexcept {
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     for (std::size_t i = 0; i < kTerms; ++i) {
