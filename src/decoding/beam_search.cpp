@@ -188,8 +188,8 @@ void BeamSearch::State::finish_ended(std::size_t tokens) {
   }
 }
 
-// Makes beams from the best candidates that do not end the text. The last child of a beam continues its session; every other child gets a
-// fork of that session.
+// Makes the next beams from the best candidates that do not end the text. A candidate continues a present beam (its parent). Of the
+// candidates with the same parent, the last takes over the parent's session, and every other gets a fork of that session.
 Status BeamSearch::State::follow() {
   std::vector<const Candidate*> next;
   std::vector<std::size_t> children(running_.size());
@@ -279,8 +279,9 @@ BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
         if (at != nullptr && at != page_of(base, page)) own.push_back(at);
       }
       ++taken;
-      // A beam that shares its last page copies the page before writing to it. Exception: if only beams share the page (not `base`), the
-      // last of these beams writes to the page itself.
+      // Counts the pages that the next step takes. Each beam takes one page: a copy of its partly filled last page if it shares that page,
+      // or a new page. Exception: if a partly filled page belongs only to beams and not to `base`, the last of these beams writes to the
+      // page itself. `last` has these pages.
       const std::byte* const at = length % page_tokens != 0 ? page_of(beam.session, length / page_tokens) : nullptr;
       if (at != nullptr && at != page_of(base, length / page_tokens)) last.push_back(at);
     }

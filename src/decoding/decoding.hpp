@@ -38,19 +38,19 @@ class Decoding {
   // answer and a text begin (Sampler::begin_answer(), begin_text()).
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
-  // Makes the drafter that the options name; later offers then include drafts. With DraftsChosen::by_caller the caller decides the number
-  // of drafts: rows of an offer (`most`) beyond rows_wanted() are for drafts.
+  // Makes the drafter that the options name; later offers then include drafts. DraftsChosen says who decides the number of drafts. With
+  // DraftsChosen::by_caller the caller does: if it offers more rows (`most`) than rows_wanted(), the additional rows are for drafts.
   Status start_drafting(DraftsChosen chosen = DraftsChosen::here);
 
   // Returns how many rows the next run should compute, without drafts. 0: no run is needed, because the logits after the last token are
   // known.
   [[nodiscard]] std::size_t rows_wanted() const noexcept;
-  // Takes pages for the pending tokens and the rest of the prompt from the prefix index. Returns the number of tokens whose pages were
-  // taken.
+  // Looks up the pending tokens and the rest of the prompt in the prefix index, and takes the pages that the index has for them. Returns
+  // the number of tokens whose pages were taken, which need not be computed.
   std::size_t reuse_prefix() noexcept;
-  // Adds a part of at most `most` rows to the run, and reserves its pages. Returns false if no part is needed. If the part ends with the
-  // last token of the sequence and prompt, the next token is drawn from the logits of that token. Then the part may also have drafts: a
-  // chain, and at most `branches` chains that branch off. If there are no pages for drafts, the part has no drafts.
+  // Adds a part of at most `most` rows to the run, and reserves its pages. Returns false if no part is needed, because the logits are
+  // known. If the rows reach the end of the prompt (the sequence's last token), the part draws the next token. Then the part may also have
+  // drafts: a chain, and at most `branches` chains that branch off. If there are no pages for drafts, the part has no drafts.
   Result<bool> offer_ready(Run& run, std::size_t most, std::size_t branches = ~std::size_t{0});
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
   // Returns the number of this decoding's parts in the run: part(), and a part for each branch after it.
@@ -103,8 +103,8 @@ class Decoding {
   Status make_ready(Run& run) noexcept;
   Result<std::optional<Piece>> take(Run& run);
   Result<Piece> draw();
-  // Handles an error of a run. Returns true if the run had drafts and was not cancelled: the next offer then has no drafts, and may
-  // succeed.
+  // Handles an error of a run. If the run had drafts and was not cancelled, returns true: the drafts may have caused the error, so the next
+  // offer has no drafts, and may succeed. Otherwise returns false: the error is final.
   bool retries_without_drafts(const Error& error) noexcept;
   Status accept(Piece& piece);
   void deliver(const Piece& piece) noexcept;

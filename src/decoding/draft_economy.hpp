@@ -4,8 +4,8 @@
 // - Because expectations are not exact, a ledger adds up what drafts have really cost and gained. While drafts have lost
 //   more than a small part of the time, no drafts are made (DraftLedger).
 // DraftLengths and StepPlanner search for the best number of drafts in different ways. DraftLengths compares all numbers of drafts, because
-// a step's time grows by jumps. StepPlanner adds drafts to many requests one by one, as long as the next draft pays. The chance of a draft
-// (to be accepted) is the chance of its request.
+// a step's time grows by jumps, and uses an acceptance rate for each position. StepPlanner adds drafts to many requests one by one, as long
+// as the next draft pays, and uses one acceptance rate for all drafts of a request.
 #pragma once
 
 #include <cstddef>

@@ -37,9 +37,9 @@ class DraftLengths {
     drafting_.observe(drafts, seconds);
     cycle_ += drafting_.at(drafts);
   }
-  // Adds the drafter's time for the first drafts to the time of the present step. observe_drafting() is for later drafts, and also learns
-  // the drafter's usual time. The first call is not usual, because the drafter then reads the prompt too. `seconds` does not include reading
-  // the prompt.
+  // Adds `seconds` to the time of the present step: the time that the drafter took for a request's first drafts, without the time for
+  // reading the prompt. For later drafts call observe_drafting(), which also learns the drafter's usual time. The first call does not count
+  // as usual, because the drafter then reads the prompt too.
   void charge(double seconds) noexcept { cycle_ += seconds; }
   void observe_step(std::size_t rows, double seconds) noexcept;
   void observe_accepted(std::size_t drafts, std::size_t accepted) noexcept;
@@ -86,8 +86,8 @@ class DraftLengths {
   std::uint64_t next_probe_, probe_after_;
   bool exploring_ = false;
   std::size_t trusted_;
-  // Seconds of the present step and its drafts. For the step, the usual time of its number of rows is used and not its own time, because
-  // other work of the machine may have slowed it down.
+  // Seconds of the present step and of making its drafts. For the step, this is the usual time of a step with this number of rows, because
+  // other work of the machine may have slowed this step down.
   double cycle_ = 0.0;
   DraftLedger ledger_{{}};
 };

@@ -80,9 +80,9 @@ Status DraftTarget::check_layers(const Engine& engine, std::uint32_t layers) noe
 
 namespace {
 
-// Guesses the token after the last token: computes rows in only the model's first `layers` layers, and writes the last row's logits to
-// `logits`. If `ahead` is 0, the rows are the session's pending tokens. Otherwise there is one row, `draft`, which is the ahead-th draft
-// after the pending tokens.
+// Guesses the next token with only the model's first `layers` layers (early exit): computes rows in these layers, and writes the logits of
+// the last row to `logits`. If `ahead` is 0: the rows are the session's pending tokens. Otherwise: there is one row, the token `draft`,
+// which is the ahead-th draft after the pending tokens.
 Status guess_by_layers(Session::State& session, std::uint32_t layers, std::size_t ahead, Token draft, std::span<float> logits,
                        const std::stop_token& stop) {
   const detail::SessionView view = detail::view_of(session);
@@ -109,8 +109,8 @@ Status TargetGuesses::guess(Token token, std::span<float> logits, const std::sto
   if (session_ == nullptr) return detail::empty_handle("TargetGuesses");
   const detail::SessionView view = detail::view_of(*session_);
   const std::size_t vocab = view.engine.spec().vocab_size;
-  // After an error the series has ended: the failed run has freed the pages after the sequence's end, to which guesses by heads would
-  // write.
+  // A series of guesses ends at an error, and when another series begins. After an error the series cannot go on, because the failed run
+  // has freed the pages after the sequence's end, to which guesses by heads would write.
   if (number_ != view.guesses) return make_error(ErrorCode::invalid_state, "these guesses have ended, by an error or by others of the target");
   if (done_ == most_) return make_error(ErrorCode::invalid_state, "there were {} guesses already: begin with room for more", most_);
   if (token < 0 || static_cast<std::size_t>(token) >= vocab || (done_ == 0 && token != view.tokens.back())) {

@@ -5,8 +5,9 @@
 
 namespace tessera::detail {
 
-// Adds a draft and returns its index. If the parent already has a child with this token, returns the child's index. Returns kNone if the
-// draft is left out.
+// Adds a draft and returns its index. If the parent already has a child with this token, returns that child's index. Returns kNone if the
+// draft is left out: the token is not in the vocabulary, the tree is full, there are too many chains, or the draft's chain is a branch that
+// would reach into another page.
 std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits) {
   if (token < 0 || static_cast<std::size_t>(token) >= limits.vocab || drafts_.size() == drafts_.capacity()) return kNone;
   if (const std::size_t same = child(parent, token); same != kNone) return same;
@@ -23,8 +24,9 @@ std::size_t DraftTree::add(Token token, std::size_t parent, const Limits& limits
   return drafts_.size() - 1;
 }
 
-// Sorts the chains, so that every chain is followed by the chains that branch off it, each with its own branches after it. Of the chains
-// that branch off the same chain, the one that begins deepest comes first.
+// Sorts the chains. After every chain come the chains that branch off it, each with its own branches directly after it. Of the chains that
+// branch off the same chain, the one that begins deepest comes first. In this order the chains that need a draft's key and value directly
+// follow the draft's own chain, so their number is enough to name them (branches_behind()).
 void DraftTree::sort_chains() {
   if (chains_.size() < 2) return;
   std::vector<std::size_t> order, place(chains_.size()), to_place;

@@ -5,8 +5,8 @@
 //    |     '- - ran             chain 1: in a fork of chain 0's cache
 //    '- - dog - is              chain 2: in another fork
 //
-// The chains that branch off after a draft directly follow the draft's own chain. The draft's key and value belong to these chains too:
-// those of `cat` to chain 1, those of `the` to chains 1 and 2.
+// The keys and values of `cat` are also written to chain 1, and those of `the` to chains 1 and 2, because these chains continue after them.
+// The chains that branch off after a draft directly follow the draft's own chain in the list, so that a number names them.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +45,8 @@ class DraftTree {
 
   explicit DraftTree(std::size_t most_drafts) { drafts_.reserve(most_drafts); }
 
-  // Makes the tree from the drafter's drafts. Leaves out a draft whose parent is not an earlier draft, that exceeds the limits, or whose
-  // parent is left out. `ends(token)` returns true if no draft may follow this token.
+  // Makes the tree from the drafter's drafts. Leaves out a draft if its parent is not an earlier draft, if its parent was left out, if no
+  // draft may follow its parent's token (`ends(token)` returns true), or if it exceeds the limits.
   template <class Ends>
   void grow(std::span<const TreeDraft> from, const Limits& limits, const Ends& ends) {
     clear();
@@ -70,15 +70,15 @@ class DraftTree {
   // Returns the index of the draft with this token that follows `draft` (kNone: the sequence's last token); kNone if there is no such
   // draft.
   [[nodiscard]] std::size_t child(std::size_t draft, Token token) const noexcept;
-  // Returns how many chains branch off after the draft, directly or from other branches. In the list of chains, these chains directly
+  // Returns the number of chains that branch off after the draft, directly or from other branches. In the list of chains, they directly
   // follow the draft's own chain. If `draft` is kNone, returns the number of all chains except the trunk.
   [[nodiscard]] std::size_t branches_behind(std::size_t draft) const noexcept;
   // Returns the number of drafts on the longest path.
   [[nodiscard]] std::size_t depth() const noexcept;
   // Marks the chain, and all chains that branch off it, as left out.
   void leave_out(std::size_t chain) noexcept;
-  // Call this when the draft was drawn and so is the sequence's last token. Keeps the draft's chain and the chains that branch off after
-  // the draft; leaves out all other chains.
+  // Call this when the draft was drawn, and so has become the sequence's last token. Leaves out all chains that do not contain the draft:
+  // only the draft's own chain and the chains that branch off after it can still be followed.
   void follow(std::size_t draft) noexcept;
 
  private:

@@ -16,7 +16,7 @@
 namespace tessera::detail {
 
 // Computes one step: calls offer(run), which adds parts to the run (possibly none), computes the run, and returns take(run). Errors: those
-// of offer() and take(); cancelled if `stop` is requested, with `before` as the message.
+// of offer() and take(); cancelled if `stop` is requested, with the message "stopped before" and the text `before`.
 template <class Offer, class Take>
 Status drive_step(const Engine::State& engine, const std::stop_token& stop, std::string_view before, Offer&& offer, Take&& take) {
   if (stop.stop_requested()) return make_error(ErrorCode::cancelled, "stopped before {}", before);

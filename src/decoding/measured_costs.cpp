@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-// Share of the difference by which a new time moves the cost: 0.3 if the time is shorter than the cost, 0.05 if the time is longer. The
+// A new time t changes the stored cost c to c + share * (t - c). The share is kFaster if t is below c, and kSlower if t is above c. The
 // shares differ because other work of the machine makes some times much too long, but none too short.
 constexpr double kFaster = 0.3, kSlower = 0.05;
 constexpr double kOutlier = 2.0;  // a time above this multiple of the cost counts as this multiple

@@ -30,8 +30,8 @@ constexpr std::uint32_t kMostSamples = 1024;
 struct [[gnu::visibility("hidden")]] Samples::State {
   State(std::shared_ptr<const Engine::State> engine, const SamplesOptions& how) : shared(std::move(engine)), options(how) {
     strips_top = options.best_by != BestBy::nothing && options.generate.logprobs == 0;
-    // Log-probabilities are needed for their sum (BestBy). They are removed from the pieces again, because the caller did not ask for
-    // log-probabilities.
+    // BestBy ranks samples by the log-probabilities of their tokens, so each piece must have them. If the caller did not ask for
+    // log-probabilities (strips_top), they are removed from the pieces again.
     if (strips_top) options.generate.logprobs = 1;
   }
 

@@ -209,8 +209,8 @@ std::size_t Speculation::add_branches(Run& run, std::size_t part) noexcept {
   std::size_t branches = tree_.branches_behind(DraftTree::kNone);
   const std::size_t all = branches;
   run.set_branches(part, branches);
-  // A branch has its own copy of the page on which the drafts begin. So the request's own rows on that page must also be written to this
-  // copy.
+  // Each branch has its own copy of the page on which the drafts begin. So the keys and values of the request's own rows on that page are
+  // also written to the copies of all branches (RunRow::also).
   const std::size_t page = position_ % view_of(session_).kv.layout().page_tokens;
   for (std::size_t row = own - std::min(own, page); row < own; ++row) run.rows(part)[row].also = static_cast<std::uint32_t>(all);
   add_also(part, own, 0);

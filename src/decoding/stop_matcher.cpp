@@ -22,8 +22,9 @@ At first_stop(std::string_view text, std::span<const std::string> stops) noexcep
   return first;
 }
 
-// Returns the first position in [begin, end) where a stop string may begin, but this is not certain yet: the text ends within the string,
-// or the string reaches beyond `end`, where a marker may begin. Returns `end` if there is no such position.
+// Returns the first position in [begin, end) from which text must be held back, because a stop string may begin there. Either the text ends
+// before the string is complete, or the string is complete but reaches beyond `end`, where a marker may begin. Returns `end` if there is no
+// such position.
 std::size_t begun_stop(std::string_view text, std::size_t begin, std::size_t end, std::span<const std::string> stops) noexcept {
   for (std::size_t at = begin; at < end; ++at) {
     const std::string_view rest = text.substr(at);

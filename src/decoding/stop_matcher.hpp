@@ -13,9 +13,9 @@ namespace tessera::detail {
 
 enum class More : std::uint8_t { no, yes };  // yes: more text follows
 
-// Stop strings do not count within marked stretches (MarkedText, for example reasoning), nor if they cross the border of a stretch. Text
-// that may be the beginning of a marker is held back until this is certain, so the result does not depend on how the text is cut into
-// pieces.
+// Finds the first stop string in a text. Stop strings do not count within marked stretches of the text (MarkedText, for example reasoning),
+// nor if they cross the border of a stretch. The matcher holds text back while it may be the beginning of a stop string or of a marker. So
+// the result does not depend on how the text is cut into pieces.
 class StopMatcher {
  public:
   // `stops` and `marked` must outlive the matcher. Empty strings in them never match. If `begins_marked` is true, the text begins within a
@@ -28,14 +28,14 @@ class StopMatcher {
     std::int32_t stop; // index of the stop string that was found; `text` ends before it; -1: none
     [[nodiscard]] bool stopped() const noexcept { return stop >= 0; }
   };
-  // Adds text, and returns the text that can be passed on. With More::no, all held back text is passed on too. If push() throws, nothing
-  // has changed.
+  // Adds `text`, and returns the text that can be passed on now. With More::no no further text comes, so all held back text is passed on
+  // too. If push() throws, nothing has changed.
   [[nodiscard]] Passed push(std::string text, More more);
 
  private:
   struct Marker {
-    // Offset and size of a marker. Size 0: no complete marker was found, but a marker may begin at `at`. If none may begin, `at` is the
-    // text's end.
+    // The place of a marker in the text: its offset and size. If `size` is 0, no complete marker was found. Then `at` is where a marker may
+    // begin that is not complete yet; if none may begin, `at` is the text's end.
     std::size_t at, size = 0;
     const MarkedText* opens = nullptr;   // the kind of stretch that the marker opens; nullptr: the marker closes a stretch
   };

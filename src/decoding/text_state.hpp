@@ -17,8 +17,8 @@
 
 namespace tessera::detail {
 
-// Returns whether the generated text begins a new text, or continues the text of the session's tokens and the prompt. A new text drops a
-// leading space.
+// Returns whether the generated text begins a new text, or continues the text of the session's tokens and the prompt. This matters for a
+// leading space, which is dropped at the beginning of a new text.
 [[nodiscard]] TextStart text_start(const Session::State& session, std::span<const Token> prompt = {});
 
 class TextState {

@@ -26,8 +26,9 @@ class AdapterContents {
   double alpha = 0.0;             // numerator of the scale alpha / rank; 0: the file states none, and the scale is 1
   std::vector<Token> invocation;  // aLoRA's tokens; empty: not aLoRA
 
-  // Returns the tensors, in the order of the file. A tensor's name is the name of the tensor that it changes, and ".lora_a" or ".lora_b".
-  // Dims, innermost first: A [inputs, rank, count], B [rank, outputs, count]; for the table of embeddings A [rank, tokens], B [rank, width].
+  // Returns the tensors, in the order of the file. A tensor's name is the name of the model's tensor that it changes, then ".lora_a" or
+  // ".lora_b". Dims, innermost first: A [inputs, rank, count], B [rank, outputs, count], where `count` is the number of matrices in the
+  // model's tensor (one for each expert; otherwise 1). For the table of embeddings: A [rank, tokens], B [rank, width].
   [[nodiscard]] virtual std::span<const TensorInfo> tensors() const noexcept = 0;
   // Reads all bytes of an element of tensors().
   [[nodiscard]] virtual Status read(const TensorInfo& tensor, std::span<std::byte> out) const noexcept = 0;

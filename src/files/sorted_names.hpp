@@ -1,4 +1,4 @@
-// Finds items of a list by their names, through a list of indices that is sorted by name.
+// Finds items of a list by their names, by binary search in a list of indices that is sorted by name.
 #pragma once
 
 #include <algorithm>

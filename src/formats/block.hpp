@@ -59,8 +59,8 @@ inline void pack_fifth_bits(const Quants<32>& q, std::byte* at) noexcept {
   std::memcpy(at, &bits, sizeof bits);
 }
 
-// The helpers below compare the bits of floats as integers: for floats that are not negative, the bits have the same order as the floats.
-// Reason: compilers vectorise minima of integers, but not comparisons of floats, which might trap.
+// The helpers below compare floats by comparing their bits as integers. (For floats that are not negative, both have the same order.)
+// Reason: compilers vectorise the minimum of integers, but not comparisons of floats, because these might trap.
 
 [[nodiscard]] constexpr float magnitude(float value) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
@@ -129,8 +129,9 @@ inline void load_finite(const float* values, float (&x)[N]) noexcept {
   for (std::size_t i = 0; i < N; ++i) x[i] = finite(values[i]);
 }
 
-// Computes x = (x - origin) * factor, with each operation rounded to f32. The asm hides the products from the compiler, so that it cannot
-// fuse them with a following addition, whatever -ffp-contract is. So encoders write the same blocks in every build.
+// Computes x = (x - origin) * factor, with each operation rounded to f32. The empty asm hides the products from the compiler. Otherwise it
+// could fuse a product with an addition that follows, depending on -ffp-contract. So the encoders that use this function write the same
+// blocks in every build.
 template <std::size_t N>
 inline void rescale(float (&x)[N], float origin, float factor) noexcept {
   for (std::size_t i = 0; i < N; ++i) x[i] = (x[i] - origin) * factor;

@@ -1,10 +1,11 @@
-// The list of weight formats. A format is a type with
+// The list of weight formats. A format is a type with these members:
 //   dtype, block_values, block_bytes
 //   packed_form              the form in which kernels have the weights in memory (packed_form.hpp)
 //   unpack(block, parts)     takes a block apart into the parts of that form. F32, F16 and BF16 do not have it
-//   open(block, parts)       replaces unpack(), if the form keeps the file's blocks
+//   open(block, parts)       instead of unpack(), if the packed form consists of the file's own blocks (kept)
 //   decode(block, values)    decodes one block to `block_values` floats, by the exact rule that the format's header states
-//   writing, encode(values, block)   only if files can be written in the format
+//   writing                  facts for programs that write files (Writing); only if files can be written in the format
+//   encode(values, block)    the reverse of decode(); only with `writing`
 // To add a format: write its header and put it into `All`.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Helpers of the formats whose blocks kernels keep as they are (packed_form.hpp): decoding opened blocks, and the tables of the 16 values
-// that a nibble can stand for.
+// Helpers of the formats whose blocks kernels keep as they are in the file (packed_form.hpp): decoding of opened blocks, and for formats of
+// 4 bits the table of the 16 values that the 4 bits can stand for.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace tessera::formats::detail {
 inline constexpr std::array<std::uint8_t, 16> kNonLinear = {1,   24,  45,  63,  79,  93,  106, 118,
                                                             129, 141, 153, 166, 181, 197, 217, 241};
 
-// The 16 numbers of E2M1 (a sign, two bits of exponent, one of fraction), times 2, plus 128. Times 2, the numbers are 0, 1, 2, 3, 4, 6, 8,
-// 12 and the same negated; -0 counts as 0.
+// The 16 numbers of E2M1 (a sign, two bits of exponent, one of fraction), times 2, plus 128. Times 2, the numbers are integers: 0, 1, 2, 3,
+// 4, 6, 8, 12 and the same negated (-0 counts as 0). With 128 added, they are the unsigned bytes of opened blocks (OpenBlock::q).
 inline constexpr std::array<std::uint8_t, 16> kE2M1 = {128, 129, 130, 131, 132, 134, 136, 140,
                                                        128, 127, 126, 125, 124, 122, 120, 116};
 

@@ -1,5 +1,6 @@
-// The forms in which kernels have weights in memory. There are many formats and few packed forms. A format names its form, and takes its
-// blocks apart into the parts of the form. Then every kernel for the form can multiply by the weights.
+// The forms in which kernels have weights in memory. There are many formats and few packed forms: each format names the form that it uses,
+// and takes its blocks apart into the parts of the form. So a kernel that is written for a form multiplies by the weights of all formats
+// that use the form.
 #pragma once
 
 #include <array>
@@ -12,20 +13,20 @@ enum class PackedForm : std::uint8_t {
   f32,
   f16,
   bf16,
-  // Blocks of 32 integers of 4, 5 or 8 bits with one scale. A weight is scale * (integer - half of the integers' range). Exception: in the
-  // forms with "min" nothing is subtracted; instead the block has a minimum, which is added.
+  // Blocks of 32 integers of 4, 5 or 8 bits (the number in the name) with one scale. Without "min" in the name: weight = scale * (integer -
+  // half of the integers' range). With "min": weight = scale * integer + minimum, where the block has the minimum.
   block32_4,
   block32_4_min,
   block32_5,
   block32_5_min,
   block32_8,
-  // Superblocks of 256 integers. With 4 or 5 bits a superblock has eight sub-blocks, each with a scale and a minimum of 6 bits. With 6 bits
-  // it has sixteen sub-blocks, each with a signed scale of 8 bits.
+  // Superblocks of 256 integers of 4, 5 or 6 bits (the second number in the name). With 4 or 5 bits a superblock has eight sub-blocks of
+  // 32, each with a scale and a minimum of 6 bits. With 6 bits it has sixteen sub-blocks of 16, each with a signed scale of 8 bits.
   block256_4,
   block256_5,
   block256_6,
-  // The file's own blocks, unchanged. A kernel opens a tile of 16 outputs at a time into OpenBlock or OpenSuperblock, and multiplies all
-  // rows by the result. Each format has a separate form, because its blocks are opened in another way.
+  // The file's own blocks, unchanged. A kernel opens the blocks of 16 outputs at a time into OpenBlock or OpenSuperblock, and multiplies
+  // all rows of activations by the result. Each format has a form of its own, because its blocks are opened in another way.
   kept_iq4_nl,
   kept_mxfp4,
   kept_nvfp4,
@@ -55,8 +56,9 @@ struct Block32 {
   std::uint16_t d, m;  // f16
 };
 
-// A superblock taken apart. 4 and 5 bits: value = (d * scale) * q - (dmin * min), where `scales` are the 12 bytes with scales and minima
-// that Q4_K and Q5_K have (MinScales in k_quants.hpp). 6 bits: value = (d * scale) * (q - 32), where `scales` are 16 signed bytes.
+// A superblock taken apart, with the integers q. If q has 4 or 5 bits: value = (d * scale) * q - (dmin * min), where `scales` are the 12
+// bytes of Q4_K and Q5_K that contain scales and minima (MinScales in k_quants.hpp). If q has 6 bits: value = (d * scale) * (q - 32), where
+// `scales` are 16 signed bytes.
 struct Block256 {
   std::array<std::uint8_t, 256> q;
   std::array<std::uint8_t, 16> scales;

@@ -1,9 +1,13 @@
-// The search for the best scales of formats whose values are fixed levels times a scale of either sign (Q3_K, IQ4_NL, IQ4_XS). For a
-// sub-block the search tries scales that put the value of largest magnitude on the lowest level, on the highest level, or on one of several
-// targets near these two. With each scale it rounds the values to levels, computes the scale that fits these levels with the least weighted
-// squared error, and keeps the best result. A value's weight is x * x plus the sub-block's mean of x * x. With ggml's weight, x * x, the
-// squared error is 3 % larger. Then the scales of a superblock are rounded to integers times one f16 scale. For each sub-block the integer,
-// the integer below and the integer above are tried as the scale, and the one whose decoded values have the least error is kept.
+// Finds the best scales for formats whose values are fixed levels times a scale of either sign (Q3_K, IQ4_NL, IQ4_XS). "Best" means: the
+// weighted squared error of the decoded values is the least of all scales that are tried.
+//
+// First, for each sub-block by itself. The search tries scales that put the value of largest magnitude on the lowest level, on the highest
+// level, or on one of several targets near these two. With each scale it rounds the values to levels, computes the scale that fits these
+// levels with the least error, and keeps the best result.
+// Then, in formats with superblocks, the scales of a superblock become integers times one f16 scale. For each sub-block three integers are
+// tried: the nearest, the one below and the one above. The integer whose decoded values have the least error is kept.
+// Without importance, a value's weight is x * x plus the sub-block's mean of x * x. (With ggml's weight, x * x, the squared error is 3 %
+// larger.)
 //
 // A format's levels are a type with
 //   sub      values of a sub-block

@@ -40,8 +40,8 @@ template <int half>
   return d;
 }
 
-// Returns the scale and the minimum, rounded to f16: value = scale * q - min. (The minimum m in the file's block is -min.) Writes the
-// integers to `q`.
+// Returns the scale and the minimum with the least error, rounded to f16: value = scale * q - min. (The file's block stores m = -min.)
+// Writes the integers 0 to `levels` to `q`.
 [[nodiscard]] inline Line weighted_line(const float* values, const float* importance, float levels, Quants<32>& q) noexcept {
   float x[32], weight[32];
   load_weighted(values, importance, x, weight);

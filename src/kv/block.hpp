@@ -1,12 +1,18 @@
-// A block has the keys, or the values, of one layer and one KV head for all tokens of a page. Kernels multiply elements of 16 or 8 bits
-// in pairs, so the two elements of a pair are neighbours in memory. A pair is two dimensions of one token's key, or one dimension of the
-// values of two tokens. n = Codec::pair is 2 for these types, and 1 (no pairs) for f32. The layouts, as C arrays:
-//   K  [held / n][page_tokens][n]      index: pair of dimensions, token, dimension in the pair. A score kernel has tokens in its lanes
-//   V  [page_tokens / n][held][n]      index: pair of tokens, element, token in the pair. The weighted sum has dimensions in its lanes
-// `held` is how many elements are stored for each token: one for each dimension of the head. Exception: a codec that encodes several
-// dimensions together (a run, kv/codecs.hpp) stores the elements of all runs. In K an odd last element is paired with a zero. If the codec
-// has scales, one f32 for each token of the page follows the elements.
-// A record is one token's elements, then its scale. A record does not depend on the page size, so files, checksums and moves use records.
+// A block is the memory that a page has for the keys, or for the values, of one layer and one KV head. This file finds, reads and writes
+// the elements of blocks.
+//
+// Elements lie in pairs, because kernels multiply elements of 16 or 8 bits in pairs. A pair of a K block is two dimensions of one token's
+// key. A pair of a V block is one dimension of the values of two tokens. With n = Codec::pair (2 for these types, 1 for f32, which has no
+// pairs), the layouts as C arrays are:
+//   K  [held / n][page_tokens][n]      index: pair of dimensions, token, dimension in the pair
+//   V  [page_tokens / n][held][n]      index: pair of tokens, element, token in the pair
+// K and V differ so that a kernel loads neighbouring elements into the lanes of a register: for scores each lane has a token, for the
+// weighted sum of values each lane has a dimension.
+// `held` is the number of elements that are stored for each token. If the codec encodes number by number: one element for each dimension
+// of the head. If the codec encodes several numbers together (a run, kv/codecs.hpp): the elements of all runs. If `held` is odd, the last
+// element of a key is paired with a zero. If the codec has scales, one f32 for each token of the page follows the elements.
+// A record is the elements of one token in a block, then the token's scale (if the codec has scales). Code that must not depend on the
+// page size uses records: files, checksums, and copies from one page to another.
 #pragma once
 
 #include <cstddef>
@@ -129,8 +135,9 @@ class Slot {
     }
   }
 
-  // Returns the address of the token's element i (layouts: top of the file). In K the two elements of a pair are neighbours. In V a pair
-  // is two tokens, so the token's own elements are kPair apart, with the other token's elements between them. (For f32 kPair is 1.)
+  // Returns the address of element i of this token (layouts: top of the file). In a K block the two elements of a pair both belong to this
+  // token, so they are neighbours. In a V block the elements of a pair belong to two tokens, so the distance from one element of this token
+  // to the next is kPair. (For f32 kPair is 1.)
   [[nodiscard]] HeldElement* at(std::size_t i) const noexcept {
     return elements_ + i / kPair * pair_stride_ + i % kPair * (part == KeyOrValue::key ? 1 : kPair);
   }
@@ -176,8 +183,9 @@ void decode_keys(const std::byte* block, std::size_t page_tokens, std::size_t di
   }
 }
 
-// Decodes only the last `dim` dimensions of one token's key, for a codec without a scale. `block` is the address of the first of these
-// dimensions in the block; it must be a dimension with an even index, because dimensions lie in pairs.
+// Decodes only the last `dim` dimensions of one token's key, for a codec without a scale. Used for latent attention, where these dimensions
+// of the key are the token's value. `block`: the address of the first of these dimensions in the block. That dimension must have an even
+// index, because dimensions lie in pairs.
 template <class Codec>
 void decode_last_of_key(const std::byte* block, std::size_t page_tokens, std::size_t dim, std::size_t slot, float* out) noexcept {
   if constexpr (!Codec::has_scale) {

@@ -4,9 +4,9 @@
 //   rotates              true: numbers are rotated before they are encoded, and rotated back when decoded (kv/rotation.hpp)
 //   pair                 how many elements kernels multiply at once, 2 or 1. They lie side by side in a page (kv/block.hpp)
 //   scale_of(values, n)  only if has_scale: the scale for these numbers
-// and one of these two sets. A codec that encodes number by number has
+// A codec that encodes each number by itself also has
 //   encode(value, scale), decode(element, scale)
-// A codec that encodes `run` numbers together, as `run_elements` elements (both even), has
+// A codec that encodes `run` numbers together, as `run_elements` elements (both even), has instead
 //   run, run_elements
 //   encode_run(values, scale, elements), decode_run(elements, scale, values)
 // All members are constexpr, because CUDA kernels call them too.

@@ -227,8 +227,9 @@ class ContiguousStorage final : public KvStorage {
     state_ids_[page] = slot.id;
   }
 
-  // Returns the numbers that name this cache and its layout in descriptions of steps (StepPages). `pools` assigns both at the first call.
-  // Within the cache, page i of a group has the number i. A state gets the lowest number that no state has when memory for it is taken.
+  // Returns the number of this cache and the number of its layout, by which descriptions of steps (StepPages) refer to them. The first call
+  // gets both numbers from `pools`; later calls return the same numbers. (Pages and states have numbers within the cache. Page i of a group
+  // has the number i. When memory is taken for a state, the state gets the lowest number that no other state has.)
   Numbers numbers(KvPools::State& pools) override {
     if (entered_ != nullptr) return numbers_;
     std::shared_ptr<KvPools::State> entered = pools.shared_from_this();

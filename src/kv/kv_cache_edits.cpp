@@ -1,5 +1,6 @@
-// KvCache: removal of tokens in the middle of a sequence. Makes the affected pages writable before the caller moves keys and values, and
-// updates the first held positions of windows afterwards.
+// KvCache::edit(), begin_removal() and end_removal(): changes in the middle of a sequence. edit() and begin_removal() make the affected
+// pages writable; then the caller changes or moves keys and values. After a removal, end_removal() shortens the sequence, and updates for
+// each group with a window the first position that the group still has.
 #include "core/empty.hpp"
 #include "kv/kv_cache_state.hpp"
 

@@ -69,8 +69,9 @@ struct KvCache::State {
     return true;
   }
 
-  // Returns whether the group need not hold its pages before `end` when tokens before `end` are removed. True if the window of the
-  // sequence's next row begins at `end` or later, and still would if the sequence were one page shorter.
+  // For a removal of tokens before position `end`: returns whether the group can do without its pages before `end`. True if the cache may
+  // give back such pages (PassedPages::give_back_edited), and the window of the sequence's next row begins at `end` or later, even if the
+  // sequence is shortened by one page afterwards.
   [[nodiscard]] bool sees_nothing_before(std::size_t group, std::uint64_t end) const noexcept {
     return options.passed == PassedPages::give_back_edited && windows[group] != 0 && length - end >= windows[group] + page_tokens();
   }
@@ -80,8 +81,8 @@ struct KvCache::State {
                       "edited",
                       first[group], layout().groups[group].window);
   }
-  // Marks the cache as edited, because the keys and values from `position` on are about to change. From now on, the pages that hold them do
-  // not count as offered to the prefix index.
+  // Marks the cache as edited, because the keys and values from `position` on are about to change. From now on, the pages with these keys
+  // and values do not count as offered to the prefix index: other sequences must not find changed pages.
   void mark_edited(std::uint64_t position) noexcept {
     edited = true;
     can_publish = false;
@@ -94,8 +95,8 @@ struct KvCache::State {
     return std::ranges::all_of(first, [&](std::uint64_t position) { return position % page_tokens() == 0; });
   }
 
-  // Gives back pages that lie before the windows. Keeps one page more than a window needs, so that the sequence can be shortened by a few
-  // tokens.
+  // Gives back the pages of groups with windows that lie before the window of the next row. Keeps one page more than the window needs, so
+  // that the sequence can still be shortened by a few tokens.
   void drop_behind_windows() noexcept {
     if (edited && options.passed != PassedPages::give_back_edited) return;
     for (std::size_t group = 0; group < first.size(); ++group) {

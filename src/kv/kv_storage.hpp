@@ -43,9 +43,9 @@ class KvStorage {
 
   [[nodiscard]] virtual KvKind kind() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t bytes() const noexcept = 0;
-  // Makes the pages [first, last) of every group writable: takes pages that do not exist yet, and replaces pages that other sequences share
-  // by copies. Exceptions: pages that a group has given back are not taken again, and the recurrent layers' group gets its pages from
-  // reserve_states(). Precondition: all pages before `first` exist. After an error nothing has changed.
+  // Makes the pages [first, last) of every group writable. A page that does not exist yet is taken. A page that other sequences share is
+  // replaced by a copy. Exceptions: pages that a group has given back are not taken again, and the recurrent layers' group gets its pages
+  // from reserve_states(). Precondition: all pages before `first` exist. After an error nothing has changed.
   virtual Status make_writable(std::uint64_t first, std::uint64_t last) = 0;
   // Gives back all pages of every group whose index is `n` or more.
   virtual void shrink(std::uint64_t n) noexcept = 0;
@@ -54,8 +54,9 @@ class KvStorage {
   // Replaces pages that drop_front() gave back by new pages: in each group, all missing pages of [first[group], last). The
   // content of the new pages is undefined. Precondition: `last` is at most size(). After an error nothing has changed.
   virtual Status take_again(std::span<const std::uint64_t> first, std::uint64_t last) = 0;
-  // Adds front[group] empty entries (nullptr) to the page table of each group, as if the group had had these pages and had given them back.
-  // Precondition: there are no pages. If it throws bad_alloc, nothing has changed.
+  // Adds front[group] empty entries (nullptr) to the page table of each group. They stand for pages that were given back before the cache
+  // was saved or copied: when a new cache gets the contents, the indices of the later pages must stay the same. Precondition: there are no
+  // pages. If it throws bad_alloc, nothing has changed.
   virtual void skip_front(std::span<const std::uint64_t> front) = 0;
   // Returns a storage that shares all pages of this one. Error: invalid_state, this kind of storage cannot share pages.
   virtual Result<std::unique_ptr<KvStorage>> fork() const = 0;
@@ -68,9 +69,9 @@ class KvStorage {
   // Takes slots for the states of the step's rows. Precondition: make_writable() was called for the rows. After an error nothing has
   // changed.
   Status reserve_states(const StateRows& rows);
-  // Ends a step whose tokens before position `n` are kept: their states become pages, and the step's other slots are given back. Exception:
-  // if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the sequence's new length, which
-  // may be less than `n` (KvCache::commit()).
+  // Ends a step whose tokens before position `n` are kept. Their states become pages, and the step's other slots are given back. Exception:
+  // if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the sequence's new length: `n`, or the
+  // largest smaller length whose state was kept (KvCache::commit()).
   std::uint64_t commit_states(std::uint64_t n, Reserved beyond) noexcept;
   // Takes a page of the recurrent layers' group for each number t in `tokens`. The caller then writes the state after the first t tokens to
   // this page. After an error nothing has changed.
@@ -86,12 +87,13 @@ class KvStorage {
 
   // The next three functions are for the prefix index. A storage that does not share pages inherits them, and they do nothing.
 
-  // Finds in the prefix index the pages that follow the sequence's own, and appends them to every group. Returns how many pages each group
-  // got. In a group with a window, the first of these pages may be missing (nullptr), because the window has passed them.
+  // Looks up the sequence's next inputs (PrefixQuestion) in the prefix index, and appends the pages that the index has for them to every
+  // group. Returns how many pages each group got; 0 if none was found. In a group with a window, the first of these pages may be missing
+  // (nullptr), because the window has passed them.
   virtual std::uint64_t adopt(const PrefixQuestion&) noexcept { return 0; }
-  // publish(identity, i, page): offers page `i` of every group to the prefix index. `identity`: everything beside the inputs that decides
-  // the bits of keys and values (model, numerics, KV types, salt). `page`: the inputs (tokens and embeddings) of page i. Precondition: the
-  // pages before `i` were offered. Returns false if the page was not offered; later pages cannot be offered before it.
+  // publish(identity, i, page): offers page `i` of every group to the prefix index. `identity` names everything that decides the bits of
+  // keys and values beside the inputs: model, numerics, KV types, salt. `page` has the inputs (tokens and embeddings) of page i.
+  // Precondition: the pages before `i` were offered. Returns false if the page was not offered; then later pages cannot be offered either.
   virtual bool publish(std::string_view, std::uint64_t, const KvInputs&) noexcept { return false; }
   // limit_published(n): from now on only the sequence's first `n` pages count as offered, because later ones were truncated.
   virtual void limit_published(std::uint64_t) noexcept {}
@@ -102,8 +104,8 @@ class KvStorage {
   virtual Status resume() { return {}; }
   [[nodiscard]] virtual bool suspended() const noexcept { return false; }
 
-  // Adds the sequence to `to`: the numbers of its pages, and of the slots of a reserved step. `pools`: the engine's pools, which number
-  // layouts and contiguous caches. May throw bad_alloc; then `to` is incomplete.
+  // Adds the sequence to the description `to`: the numbers of its pages, and of the slots that are reserved for the present step. `pools`:
+  // the engine's pools, which number layouts and contiguous caches. May throw bad_alloc; then `to` is incomplete.
   void describe(KvPools::State& pools, StepPages& to);
 
   // Returns the table of page addresses: [group][page].

@@ -19,8 +19,9 @@ class KvWatch final : private PrefixIndex::Listener {
   KvWatch& operator=(const KvWatch&) = delete;
   ~KvWatch() override;
 
-  // Returns the events since the last call, in order. If events were lost, returns instead the event `cleared` and one event for each node
-  // that the index has now. Thread-safe. May throw bad_alloc: then the next call returns the whole content.
+  // Returns the events since the last call, in order. Exception: at the first call, and if events were lost (there were too many, or no
+  // memory for them), returns the event `cleared`, then one event for each node that the index has now. Thread-safe. May throw bad_alloc:
+  // then the next call returns the whole content.
   [[nodiscard]] std::vector<KvEvent> take();
   // Returns whether events have happened since the last take().
   [[nodiscard]] bool has_events() const noexcept;

@@ -13,8 +13,8 @@ using tessera::detail::guard;
 
 namespace {
 
-// Returns the layout of pages that have only this layer. The blocks of a layer are contiguous in every page, so a page of this
-// layout is made by copying one range of bytes.
+// Returns the layout of pages that have only the given layer of `all`. With it, one layer can be copied to the host: the blocks of a layer
+// are contiguous in every page, so copying one range of bytes makes a page of this layout.
 KvLayout layout_of(const KvLayout& all, const KvLayerLayout& layer) {
   KvLayerLayout alone = layer;
   alone.k_offset = 0;

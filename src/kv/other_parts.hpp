@@ -1,6 +1,6 @@
-// Access to keys, values and states of a cache that lie in other processes: other ranks have the pages of some heads and layers, and the
-// cache in this process has the pages of the rest. Code that reads or writes a whole layer uses whole_layout() with LayerOnHost,
-// read_state() and write_state(), which call an OtherParts.
+// Access to keys, values and states of a cache that lie in other processes. If ranks are processes, other ranks have the pages of some
+// heads and layers, and the cache in this process has only the rest. Code that reads or writes a whole layer uses whole_layout() with
+// LayerOnHost, read_state() and write_state(), which call an OtherParts.
 #pragma once
 
 #include <cstddef>

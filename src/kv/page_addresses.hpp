@@ -18,8 +18,9 @@ class PageAddresses {
  public:
   // Begins a step. May throw bad_alloc.
   void begin(const StepPages& of);
-  // Adds the next sequence. Returns whether all its pages were found. address(group, id) must return the address of a page, or nullptr if
-  // the page is unknown. add() does not call address() for kNoPage.
+  // Adds the addresses of the next sequence of `of`. (The sequences are added in their order, one for each call.) Returns whether all pages
+  // of the sequence were found. address(group, id) must return the address of a page, or nullptr if the page is unknown. add() does not
+  // call address() for kNoPage.
   template <class Address>
   [[nodiscard]] bool add(const StepPages& of, const KvLayout& layout, Address address) noexcept {
     const SequencePages& sequence = of.sequences[views_.size()];
@@ -64,8 +65,8 @@ class PageMemory {
   virtual ~PageMemory() = default;
   // Copies the pages, in the order of the list.
   virtual Status copy(std::span<const PageCopy> copies) = 0;
-  // Finds all pages, whose addresses then stay valid until the step has been executed. Error: internal, a number is unknown. May throw
-  // bad_alloc.
+  // Writes the addresses of all pages to `out`. The addresses stay valid until the step has been executed. Error: internal, a page number
+  // is unknown. May throw bad_alloc.
   virtual Status find(const StepPages& pages, PageAddresses& out) = 0;
 };
 

@@ -31,8 +31,9 @@ std::uint64_t PageCost::pages(const Group& group, std::uint64_t tokens) const no
 std::uint64_t PageCost::pages_at_once(const Group& group, std::uint64_t tokens) const noexcept {
   const std::uint64_t all = pages(tokens);
   if (group.kind != KvGroupKind::recurrent) return all;
-  // `between`: pages of this sequence whose states are checkpoints neither before nor after the step. Some of these pages keep a state for
-  // other sequences; `offered` is their number.
+  // `offered` is the most states that the step keeps only for other sequences to find: one for every `state_pages` pages, at most
+  // kMostOffered. Only `between` pages count: those that have no checkpoint before the step, and none after the step. (The states of
+  // checkpoints are kept in any case.)
   const std::uint64_t between = all - std::min(all, 2 * std::uint64_t{checkpoints});
   const std::uint64_t offered = state_pages != 0 ? std::min<std::uint64_t>(kMostOffered, (between + state_pages - 1) / state_pages) : 0;
   return most_states(all, checkpoints, offered);

@@ -1,12 +1,13 @@
-// Keys and values of few bits are rotated before they are stored: multiplied by a Hadamard matrix H (Sylvester's), which spreads an
-// outlier in one dimension over all dimensions. Scores do not change if the query is rotated too. Values are not rotated back one by one:
-// their weighted sum is rotated back once.
+// Rotates keys and values before they are stored in few bits (INT8, INT4). A rotation is a multiplication by a Hadamard matrix H
+// (Sylvester's). It spreads an outlier in one dimension over all dimensions, so that one large number does not make the common scale too
+// coarse for the other numbers. Scores do not change if the query is rotated too. Values are not rotated back one by one: their weighted
+// sum is rotated back once.
 //
-// Groups of n neighbouring dimensions are rotated together. n is the largest power of two that divides the head's dimension (128: one
-// group of 128; 80: five groups of 16; 96: three of 32). If n is below 8, nothing is rotated. H times H is n times the identity, so a
+// Groups of n neighbouring dimensions of a head are rotated together. n is the largest power of two that divides the head's dimension (128:
+// one group of 128; 80: five groups of 16; 96: three of 32). If n is below 8, nothing is rotated. H times H is n times the identity, so a
 // rotation and its inverse differ only in the factor by which the sums are multiplied. The two factors multiply to 1 / n; both are powers
-// of two, so they round nothing. The order of additions is the same on every machine: first numbers 1 apart are added and subtracted,
-// then 2, 4, ... apart.
+// of two, so multiplying by them rounds nothing. The order of additions is the same on every machine: first numbers that are 1 apart are
+// added and subtracted, then numbers that are 2, 4, ... apart.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,8 @@ inline constexpr std::size_t kLeastRotated = 8;
   return n < kLeastRotated ? 1 : n;
 }
 
-// Returns the factor by which a rotation of n dimensions multiplies its sums. If n = 2^(2k), it is 2^-k in both directions. If n = 2^(2k
-// + 1), it is 2^-k for Turn::in and 2^-(k + 1) for Turn::out.
+// Returns the factor by which a rotation of n dimensions multiplies its sums (n is a power of two). If n is 2^(2k): 2^-k in both
+// directions. If n is 2^(2k + 1): 2^-k for Turn::in (before storing) and 2^-(k + 1) for Turn::out (back).
 [[nodiscard, gnu::always_inline]] constexpr float rotation_factor(std::size_t n, Turn turn) noexcept {
   float factor = 1.0f;
   for (; n >= 4; n /= 4) factor *= 0.5f;

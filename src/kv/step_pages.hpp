@@ -39,9 +39,10 @@ struct SequencePages {
 
 struct StepPages {
   std::vector<SequencePages> sequences;
-  // For each sequence: the numbers of its pages [group][page], then the numbers of the slots for states of recurrent layers: those of
-  // KvStateTargets::pages, then those of KvStateTargets::drafts. kNoPage: there is no page. Pages are numbered within their pool, which
-  // has all pages of equal bytes; in a contiguous cache within their group.
+  // The numbers of all sequences, one sequence after another. For each sequence: the numbers of its pages [group][page], then the numbers
+  // of the slots to which the step writes states of recurrent layers (first KvStateTargets::pages, then KvStateTargets::drafts). kNoPage:
+  // there is no page. If the pages are from pools, a number counts within its pool, which has all pages of equal bytes. In a contiguous
+  // cache a number counts within its group.
   std::vector<PageId> ids;
 
   [[nodiscard]] std::span<const PageId> ids_of(const SequencePages& sequence) const noexcept {

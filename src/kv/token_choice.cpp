@@ -6,8 +6,9 @@
 namespace tessera::kv {
 namespace {
 
-// Returns for each token the largest vote within `reach` tokens on either side. `places`: indices of the votes that may be the largest for
-// this token or a later one. The indices ascend and their votes descend, so the largest vote is at the front.
+// Returns for each token i the largest of votes[i - reach] to votes[i + reach] (the maximum of a sliding window, in linear time). `places`
+// has the indices of the votes that may still be the largest for token i or a later token. The indices ascend and their votes descend, so
+// the largest vote is at the front.
 std::vector<std::uint64_t> largest_within(std::span<const std::uint64_t> votes, std::size_t reach) {
   std::vector<std::uint64_t> largest(votes.size());
   std::deque<std::size_t> places;

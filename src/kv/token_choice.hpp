@@ -28,8 +28,9 @@ struct Keep {
   std::uint64_t pooled = 0;
 };
 
-// Returns the runs of tokens to drop, in ascending order; tokens that stay lie between them. `votes` has one number for each token. If it
-// is empty, the sinks and the last tokens stay. If sinks and recent tokens are more than keep.tokens, fewer recent tokens stay.
+// Returns the runs of consecutive tokens to drop, in ascending order; the tokens between runs stay. `votes` has one number for each token.
+// If it is empty, the sinks and the last tokens stay. If sinks and recent tokens together are more than keep.tokens, fewer recent tokens
+// stay.
 [[nodiscard]] std::vector<TokenRun> tokens_to_drop(std::uint64_t length, std::span<const std::uint64_t> votes, Keep keep);
 
 }  // namespace tessera::kv

@@ -1,8 +1,9 @@
 // The division of a model among ranks: which rank has which rows of each weight, which heads, and which layers.
 //
-// RankSplit::layers: a rank has whole layers, consecutive ones as far as shared keys allow. RankSplit::heads: attention is divided by KV
-// heads. Exception: one rank computes a mixer that cannot be divided by KV heads, and gives the result to the other ranks. Such mixers are
-// latent attention, recurrent mixers, attention with fewer KV heads than ranks, and attention that norms all heads together.
+// If the split is RankSplit::layers: a rank has whole layers. They are consecutive layers, except that a layer that reads an earlier
+// layer's keys is on the rank of that layer. If the split is RankSplit::heads: each rank has some KV heads of every attention layer, with
+// their query heads. Exception: one rank computes a mixer that cannot be divided by KV heads, and gives the result to the other ranks. Such
+// mixers are latent attention, recurrent mixers, attention with fewer KV heads than ranks, and attention that norms all heads together.
 #pragma once
 
 #include <cstdint>
@@ -39,16 +40,16 @@ class ModelDivision {
   [[nodiscard]] std::vector<Binding> bindings_of(std::uint32_t rank, std::span<const Binding> whole) const;
   // Returns the layout by which a rank finds the heads that it has in whole pages. The bytes of pages stay the same.
   [[nodiscard]] KvLayout layout_of(std::uint32_t rank, const KvLayout& whole) const;
-  // Returns the layout of a rank's own pages, for ranks that are processes: such pages hold only the rank's heads. Windows, KV types and
-  // the number of tokens in a page are taken from `other`, which is the layout of the whole model or of any rank's own pages. A layer that
-  // another rank computes alone takes as few bytes as a layout allows.
+  // Returns the layout of the pages that a rank has if ranks are processes: such pages have only the rank's heads. The windows, the KV
+  // types and the number of tokens in a page are those of `other`, which is the layout of the whole model or of any rank's pages. A layer
+  // that only another rank computes gets as few bytes as a layout allows.
   [[nodiscard]] Result<KvLayout> own_layout_of(std::uint32_t rank, const KvLayout& other) const;
   // The KV heads of a layer that a rank has, as a range of all heads.
   struct Heads {
     std::uint64_t first = 0, size = 0;
   };
-  // Returns the rank's heads, as a range of the layer's `all` heads. If one rank has the whole layer: all heads for that rank, and none for
-  // other ranks.
+  // Returns which of the layer's `all` heads the rank has, as a range. If one rank has the whole layer: all heads for that rank, and none
+  // for the other ranks.
   [[nodiscard]] Heads heads_of(std::uint32_t rank, std::uint32_t layer, std::uint64_t all) const;
   // Returns whether the rank has none of a layer's heads or state.
   [[nodiscard]] bool lacks(std::uint32_t rank, std::uint32_t layer) const noexcept { return is_whole(layer) && owners_[layer] != rank; }

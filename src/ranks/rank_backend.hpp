@@ -1,6 +1,6 @@
-// The backend of one rank, around a backend that has the rank's part of the weights. Activations are whole at every rank. Exception:
-// activations that are divided by heads (Act::q, k, v, attn, gate) or by an FFN's columns (gate, up). A product that reads divided
-// activations first gathers them.
+// The backend of one rank, around a backend that has the rank's part of the weights. Each rank has all columns of the activations.
+// Exception: if a rank computes only some heads (Act::q, k, v, attn and their gate), or only some columns of an FFN (gate, up), it has only
+// the columns of these. A product that reads such divided activations first gathers the missing columns from the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -70,8 +70,9 @@ class RankBackend final : public backend::ForwardingBackend {
   // Looks up the rank's own tokens in `table`, by look_up(), which calls the inner backend.
   template <class LookUp>
   Status look_up(const Matrix& table, Act x, bool keep_embeddings, LookUp look_up);
-  // Fills in the rows of x whose tokens other ranks have, with those ranks' rows. Rows with embeddings of their own are the same at every
-  // rank; `keep_embeddings` says whether x has such rows.
+  // Completes the rows of x after a lookup in a table whose rows (tokens) are divided among ranks: for each token that another rank has in
+  // its part of the table, copies the row from that rank. `keep_embeddings`: true if rows may have an embedding instead of a token. Such
+  // rows are left as they are, because they are the same at every rank.
   Status take_rows(Act x, bool keep_embeddings);
 
   Communicator& ranks_;

@@ -36,8 +36,8 @@ class ByteWriter {
   std::vector<std::byte>& out_;
 };
 
-// Reads the bytes that a ByteWriter has written. If there are too few or too many bytes, is_sound() is false, numbers are 0 and lists are
-// empty.
+// Reads numbers and lists from the bytes that a ByteWriter has written. If there are too few or too many bytes, is_sound() is false.
+// Numbers that are missing are read as 0, and missing lists as empty.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> in) noexcept : in_(in) {}

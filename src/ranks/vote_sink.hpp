@@ -22,8 +22,8 @@ class VoteSink final : public OutputSink {
   void add_to(OutputSink& sink) const;
   // Returns whether a row of the step votes.
   [[nodiscard]] bool any() const noexcept;
-  // write() writes this rank's votes. read() replaces the votes by those of another rank; it returns false if the bytes are not votes of
-  // the step.
+  // Send votes between ranks: write() writes this rank's votes as bytes. read() replaces the votes in this object by those of another rank.
+  // Returns false if the bytes are not votes of the step.
   void write(ByteWriter& to) const;
   [[nodiscard]] bool read(ByteReader& from);
 

@@ -39,8 +39,9 @@ struct [[gnu::visibility("hidden")]] Driver::State {
       const Result<bool> more = detail::guard([&] { return scheduler->step(); });
       if (is_stopping) return;
       if ((more && *more) || inbox.has_news()) continue;
-      // There is nothing to do now. Sleeps briefly if there will be something to do later (wake_time), or if the step failed. It does not
-      // sleep until wake_time, because wake_time is in the host's clock, which may not be real time.
+      // There is nothing to do now, or the step failed. If there will be nothing to do before the inbox has news (is_over): sleeps until
+      // then. Otherwise sleeps for at most 5 ms and then tries again. It does not sleep until wake_time, the time of the next work, because
+      // wake_time is in the host's clock, which may not be real time.
       const bool is_over = (more && std::isinf(inbox.outlook().wake_time)) || inbox.left() == 0;
       if (is_over) {
         const Lock lock(mutex);

@@ -40,8 +40,8 @@ class HostCalls {
   Guarded<std::optional<Error>> failed_;
 };
 
-// Measures how many seconds of a step are spent in sessions, the model and texts. The other seconds of the step are the scheduler's own.
-// Threads: one at a time.
+// Measures the seconds of a step that are spent in sessions, the model and texts. The rest of the step's time is the scheduler's own
+// (SchedulerFigures::planning). Threads: one at a time.
 class EngineTime {
  public:
   void clear() noexcept { seconds_ = 0.0; }

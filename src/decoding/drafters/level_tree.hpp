@@ -1,6 +1,6 @@
-// Grows a tree of drafts from heads that read no drafts (Medusa): after every draft of a level, the likely tokens of the next level are the
-// same. Drafts are added likeliest first. The chance of a draft is the product of the probabilities of the draft and of the drafts before
-// it.
+// Grows a tree of drafts from heads that read no drafts (Medusa): each head guesses the tokens of one level, whatever the drafts before it
+// are. So after every draft of a level, the likely tokens of the next level are the same. Drafts are added likeliest first. The chance of a
+// draft is the product of the probabilities of the draft and of the drafts before it.
 //
 //   level 0: cat 0.6, dog 0.3   level 1: sat 0.7, ran 0.2      tree: cat 0.6, cat sat 0.42, dog 0.3, dog sat 0.21, cat ran 0.12, ...
 #pragma once
@@ -24,8 +24,8 @@ class LevelTree {
 
   [[nodiscard]] std::size_t levels() const noexcept { return levels_.size(); }
 
-  // Adds the next level. The token that was drawn from the logits comes first and counts as likely as the likeliest token, because the
-  // model's token is drawn with the same random number.
+  // Adds the next level. `drawn` is the token that the request's sampler drew from the head's logits. It comes first, and counts as likely
+  // as the likeliest token: the model's token is drawn with the same random number, so the two are often the same.
   void add_level(Token drawn, std::span<const float> logits) {
     std::vector<LikelyToken> level;
     find_likeliest(logits, chains_, level);

@@ -43,8 +43,8 @@ class LookaheadDrafter final : public Drafter {
         if (n < out.size()) out[n++] = token;
       }
     }
-    // A position without an n-gram gets the guessed token of that position as its draft. At the beginning there are no guesses either; then
-    // any tokens of the text are used.
+    // Positions for which the pool has no n-gram get the guessed token of their position as a draft. At the beginning there are no guesses
+    // either: then any tokens of the text are used, because even wrong drafts lead to guesses.
     for (; n < out.size(); ++n) {
       out[n] = n < guesses_.size() ? guesses_[n] : history[n * 7 % history.size()];
     }
@@ -71,8 +71,8 @@ class LookaheadDrafter final : public Drafter {
     [[nodiscard]] bool has(std::size_t position) const noexcept { return position >= begin && position - begin < tokens.size(); }
   };
 
-  // Adds to the pool the n-grams that end at the positions of the latest guesses. Leaves out an n-gram if one of the earlier steps has no
-  // guess for its position.
+  // Adds to the pool, for each position of the latest guesses, the n-gram that ends at this position. It has one guess from each of the
+  // last LookaheadOptions::ngram steps. Leaves out an n-gram if one of these steps has no guess for its position.
   void pool_ngrams() {
     const Guesses& latest = diagonal_.front();
     for (std::size_t i = 0; i < latest.tokens.size(); ++i) {

@@ -5,11 +5,11 @@
 namespace tessera::detail {
 namespace {
 
-// A new token is counted as a follower of only this many suffixes of the sequence (the longest), because counting takes time for each
-// suffix.
+// When a token is added, it is counted as a follower of only the kCounted longest suffixes of the sequence, because each suffix takes time.
 constexpr int kCounted = 32;
-// The doubt in the counts of a suffix. A suffix of n tokens counts as if it had occurred kDoubt / n more times, each time with an unknown
-// token after it. The probability of the unknown tokens remains open; the followers of shorter suffixes share it.
+// The doubt in the counts of a suffix, because few occurrences say little. A suffix of n tokens counts as if it had occurred kDoubt / n
+// more times, each time with an unknown token after it. The probability of the unknown tokens remains open, and is divided among the tokens
+// that followed shorter suffixes.
 constexpr float kDoubt = 2.0f;
 constexpr float kLeastOpen = 0.05f;  // shorter suffixes are used while more than this much probability is open
 constexpr int kMostEdges = 64;       // only the latest edges of a state are used, at most this many

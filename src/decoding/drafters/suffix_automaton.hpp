@@ -21,12 +21,13 @@ class SuffixAutomaton {
   void push(Token token);
 
   // Writes guesses of the next tokens to `out`, and returns their number. Begins with the longest suffix of the sequence that occurred
-  // before, if it has at least `shortest` tokens. Then repeatedly guesses the token that followed most often. Stops when the product of the
-  // guesses' probabilities falls below `least`, or when `out` is full.
+  // before; returns 0 if that suffix has fewer than `shortest` tokens. Then repeatedly guesses the token that followed most often. Stops
+  // when the product of the guesses' probabilities falls below `least`, or when `out` is full.
   [[nodiscard]] std::size_t guess(std::size_t shortest, float least, std::span<Token> out) const;
-  // Writes the likeliest continuations as a tree with at most `ends` leaves to `out`, and returns the number of tokens in the tree.
-  // Probabilities come from how often each token followed the longest suffix. Because that suffix may have occurred only once, some
-  // probability remains open, and is given to the tokens that followed shorter suffixes.
+  // Writes the likeliest continuations to `out` as a tree with at most `ends` leaves, and returns the number of tokens in the tree. The
+  // probability of a token comes from how often it followed the longest suffix of the sequence that occurred before. Because that suffix
+  // may have occurred only once, some probability remains open, and is given to the tokens that followed shorter suffixes of at least
+  // `shortest` tokens. Tokens whose chance is below `least` are left out.
   [[nodiscard]] std::size_t guess_tree(std::size_t shortest, float least, std::size_t ends, std::span<TreeDraft> out) const;
 
  private:

@@ -51,8 +51,9 @@ class TargetDrafter : public Drafter {
   static constexpr std::size_t kAnyNumber = ~std::size_t{0};
 
  private:
-  // Guesses and draws drafts one after another, and calls `take` with each draft. `take` returns the total number of drafts. Ends when
-  // there are `most` drafts, or when no guess can be made. Returns the number of guesses.
+  // Makes drafts one after another: guesses the next token's logits, draws a draft from the logits, and calls take(draft). `take` returns
+  // how many drafts there are then (it may add several, as a tree does). Ends when there are `most` drafts, or when no guess can be made.
+  // Returns the number of guesses.
   template <class Take>
   Result<std::size_t> guess_each(const DraftContext& context, std::size_t most, Take take) {
     const auto begin = std::chrono::steady_clock::now();
@@ -106,8 +107,8 @@ class HeadDrafter final : public TargetDrafter {
 
  private:
   Result<std::optional<TargetGuesses>> guess(const DraftContext& context, std::size_t most) override {
-    // The heads need the hidden state of the token before the last one. If several tokens are pending, only the coming step computes that
-    // state.
+    // The heads need the hidden state of the last token but one. If several tokens are pending, that state is not computed before the
+    // coming step, so no guess is made (nullopt).
     const std::size_t computed = context.target.computed();
     if (computed == 0 || context.history.size() != computed + 1) return std::optional<TargetGuesses>();
     hidden_.resize(context.target.engine().spec().d_model);

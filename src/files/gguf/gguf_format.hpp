@@ -20,8 +20,9 @@ inline constexpr std::uint32_t kGgufVersion = 3;
 inline constexpr std::uint64_t kDefaultAlignment = 32;
 inline constexpr std::string_view kAlignmentKey = "general.alignment";
 
-// Limits on the memory that a malicious file can make the reader allocate: the bytes of the header, and about 25 MB for descriptions. Known
-// models are far below these limits: the largest have about a hundred keys and ten thousand tensors.
+// Limits on the memory that a malicious file can make the reader allocate. With these limits, the reader takes at most the bytes of the
+// header and about 25 MB for descriptions of keys and tensors. Known models are far below the limits: the largest have about a hundred keys
+// and ten thousand tensors.
 inline constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kMaxKeys = 1 << 16;
 inline constexpr std::uint64_t kMaxTensors = 1 << 18;

@@ -1,6 +1,7 @@
-// Parses the header twice with the same code. The first pass counts bytes, keys and tensors, reading through a small window that slides
-// over the file. Then all memory is allocated at its exact size, and the second pass parses the header in memory. All results come from the
-// second pass, so a file that changes between the two passes does no harm: at worst it is refused.
+// Parses the header of a GGUF file in two passes with the same code, so that memory is allocated only at its exact size. The first pass
+// counts bytes, keys and tensors, reading through a small window that slides over the file. Then all memory is allocated, and the second
+// pass parses the header in memory. All results come from the second pass, so a file that changes between the two passes does no harm: at
+// worst it is refused.
 #include "files/gguf/gguf_parser.hpp"
 
 #include <algorithm>

@@ -16,8 +16,8 @@ namespace tessera::detail {
 
 namespace {
 
-// The key of a setting in GGUF files. A key that begins with a dot follows the architecture's name: ".context_length" stands for
-// "llama.context_length". Empty: GGUF files do not have the setting.
+// The key that a setting has in GGUF files. If the key begins with a dot, the architecture's name stands before it: ".context_length" means
+// "llama.context_length". If the key is empty, GGUF files do not have the setting.
 struct KeyRow {
   Setting setting;
   std::string_view key;

@@ -15,8 +15,9 @@ namespace tessera::detail {
 // Checks that all tensors have the bytes that the shape needs. decode_awq_gemv() needs a layer that was checked.
 [[nodiscard]] Status check_awq_gemv(const AwqLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in awq_form(). If that is a block form, the weights are exact. If it
-// is a form of single numbers, each weight is rounded once. Threads: several threads may decode different rows at once.
+// Decodes the rows of the outputs [first, first + rows) into `out`. The rows have the type that awq_form() returns. If it is a block
+// format: the weights are exact. If it is a type of single numbers: each weight is rounded once. Threads: several threads may decode
+// different rows at once.
 [[nodiscard]] Status decode_awq_gemv(const AwqLayer& layer, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out) noexcept;
 
 }  // namespace tessera::detail

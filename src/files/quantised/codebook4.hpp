@@ -1,13 +1,13 @@
-// Weights of 4 bits that are indices into a table (bitsandbytes NF4 and FP4), with a scale for each block of consecutive
-// weights. Blocks run through the whole matrix, so a block may contain the end of one row and the beginning of the next.
+// Weights of 4 bits that are indices into a table (bitsandbytes NF4 and FP4), with a scale for each block of consecutive weights. Blocks
+// run through the whole matrix, so a block may contain the end of one row and the beginning of the next.
 //
 //   weight                  U8 [values / 2 rounded up, 1]: the high nibble first
 //   weight.quant_map        F32 [16]: the table
-//   weight.absmax           F32 [blocks]; or, nested, U8 [blocks]
-//   weight.nested_absmax, weight.nested_quant_map   F32 [blocks / nested_block rounded up], F32 [256]
+//   weight.absmax           the scales. F32 [blocks]; or, if the scales are quantised too (nested), U8 [blocks]
+//   weight.nested_absmax, weight.nested_quant_map   only if nested: F32 [blocks / nested_block rounded up], F32 [256]
 //
-// weight = table[nibble] * absmax. Nested: absmax = nested_table[byte] * nested_absmax + nested_offset. No block form
-// of the library can represent these weights. Each operation is rounded to F32, and the weight to the type that
+// weight = table[nibble] * absmax. If nested: absmax = nested_table[byte] * nested_absmax + nested_offset. None of our block formats can
+// represent these weights, so rows are decoded to single numbers. Each operation is rounded to F32, and the weight then to the type that
 // bitsandbytes decodes to.
 #pragma once
 
@@ -28,8 +28,8 @@ struct Codebook4Layer {
 // Checks that the tensors have the bytes that the shape needs. decode_codebook4() needs a layer that was checked.
 [[nodiscard]] Status check_codebook4(const Codebook4Layer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in the layer's form. Threads: several threads may
-// decode different rows at once.
+// Decodes the rows of the outputs [first, first + rows) into `out`, as numbers of the type that bitsandbytes decodes to. Threads: several
+// threads may decode different rows at once.
 [[nodiscard]] Status decode_codebook4(const Codebook4Layer& layer, std::uint64_t first, std::uint64_t rows,
                                       std::span<std::byte> out) noexcept;
 

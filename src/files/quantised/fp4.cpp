@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t kMxValues = 32, kMxBytes = 17;
 constexpr std::size_t kNvValues = 64, kNvBytes = 36, kNvScales = 4;
 
-// Reorders `2 * half` values of 4 bits. In `from`, byte i has value 2 i in its low half and value 2 i + 1 in its high half. In `to`,
-// byte i has value i in its low half and value i + half in its high half.
+// Brings `2 * half` values of 4 bits from the file's order into the order of our blocks. In `from`, byte i has value 2 i in its low half
+// and value 2 i + 1 in its high half. In `to`, byte i has value i in its low half and value i + half in its high half.
 void reorder_nibbles(const std::byte* from, std::size_t half, std::byte* to) noexcept {
   const auto value = [&](std::size_t i) { return static_cast<unsigned>(from[i / 2]) >> i % 2 * 4 & 15u; };
   for (std::size_t i = 0; i < half; ++i) to[i] = static_cast<std::byte>(value(i) | value(i + half) << 4);

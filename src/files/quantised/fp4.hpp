@@ -21,8 +21,8 @@ struct RowRange {
   std::uint64_t first, count, step = 1;
 };
 
-// Check that the tensors have the bytes that the shape needs, and that our blocks can represent each scale. Errors: unsupported, a row is
-// not whole blocks (MXFP4: of 32, NVFP4: of 64); corrupt_file. The functions below need rows that were checked.
+// Check that the tensors have the bytes that the shape needs, and that our blocks can represent each scale. Errors: unsupported, the inputs
+// of a row do not fill whole blocks (MXFP4: of 32, NVFP4: of 64); corrupt_file. The functions below need rows that were checked.
 [[nodiscard]] Status check_mxfp4(const Fp4Rows& rows) noexcept;
 [[nodiscard]] Status check_nvfp4(const Fp4Rows& rows) noexcept;
 

@@ -1,11 +1,11 @@
-// Weights of 8-bit floats (FP8), with one scale for the whole matrix, for each output, or for each block: DeepSeek, Qwen's
-// FP8 models, compressed-tensors "float-quantized" and ModelOpt.
+// Weights of 8-bit floats (FP8), with one scale for the whole matrix, for each output, or for each block: DeepSeek, Qwen's FP8 models,
+// compressed-tensors "float-quantized" and ModelOpt.
 //
 //   weight  F8_E4M3 or F8_E5M2 [outputs, inputs]
 //   scale   [outputs / block_outputs rounded up, inputs / block_inputs rounded up]
 //
-// weight = float * scale. No block form of the library can represent these weights exactly. F32 rows are the products
-// rounded once; BF16 rows are the F32 numbers rounded again, with a relative error of at most 2^-9.
+// weight = float * scale. None of our block formats can represent these weights exactly, so rows are decoded to single numbers. If rows are
+// F32: each number is the product, rounded once. If rows are BF16: the F32 number is rounded again, with a relative error of at most 2^-9.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"

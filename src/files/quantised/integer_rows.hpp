@@ -1,14 +1,15 @@
-// The common part of the integer formats of model hubs. After unpacking, a weight is an integer times a scale. In each row, a group of
-// consecutive inputs shares a scale. The weights are written into one of our block formats if the format represents them exactly:
+// Code that the readers of integer formats (GPTQ, AWQ, compressed-tensors, ...) share. After unpacking, a weight of these formats is an
+// integer times a scale. In each row, a group of consecutive inputs shares a scale. If one of our block formats represents the weights
+// exactly, they are written into that format:
 //
 //   integers -8 to 7       Q4_0
 //   integers -16 to 15     Q5_0: 4 bits with a zero point
 //   integers -128 to 127   Q8_0
 //   other integers         single numbers of the scales' type
 //
-// A block has 32 values with one F16 scale. So if groups are not whole blocks, or scales are not F16 numbers, the weights become single
-// numbers too. A single number is the product of integer and scale, rounded once to the scales' type (F32 for F32 scales). The formats' own
-// packages compute the same numbers, because they multiply in that type.
+// A block has 32 values with one F16 scale. So if groups do not consist of whole blocks, or if scales are not F16 numbers, the weights
+// become single numbers too. A single number is the product of integer and scale, rounded once to the scales' type (F32 for F32 scales).
+// The formats' own packages compute the same numbers, because they multiply in that type.
 #pragma once
 
 #include <array>
@@ -71,8 +72,9 @@ inline void write_number(DType form, float value, std::byte*& out) noexcept {
   out += 2;
 }
 
-// Returns the smallest form that represents products of the integers [lowest, highest] and F16 numbers exactly; if there is none, the form
-// of single numbers. `whole`: groups are whole blocks, and scales are F16 numbers. `type`: the scales' type.
+// Returns the smallest block format that represents all products of an integer of [lowest, highest] and an F16 number exactly. If there is
+// none, returns the type of the scales, for single numbers. `whole`: groups consist of whole blocks, and scales are F16 numbers. `type`:
+// the scales' type.
 [[nodiscard]] constexpr DType integer_form(int lowest, int highest, bool whole, ScaleType type) noexcept {
   if (!whole || lowest < -128 || highest > 127) return number_form(type);
   if (lowest < -16 || highest > 15) return DType::q8_0;
@@ -90,8 +92,8 @@ inline void write_number(DType form, float value, std::byte*& out) noexcept {
   return block ? inputs / block->values * block->bytes : 0;
 }
 
-// Writes 32 integers times a scale as a block of the form, or as 32 numbers. A block's scale is rounded to F16. Returns false if an integer
-// is beyond the form's range; then the content of `out` is undefined.
+// Writes 32 integers times a scale to `out`. If `form` is a block format: as one block, whose scale is rounded to F16. Otherwise: as 32
+// numbers. Returns false if an integer is beyond the range of the form; then the content of `out` is undefined.
 [[nodiscard]] inline bool write_integers(DType form, const IntegerBlock& values, float scale, std::byte* out) noexcept {
   formats::detail::Quants<kIntegerBlock> q{};
   // Sets q to the values plus `by`. Returns whether all results are from 0 to count - 1. Precondition: `count` is a power of two.

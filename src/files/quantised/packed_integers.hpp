@@ -24,19 +24,20 @@ struct PackedIntegersLayer {
   std::span<const std::byte> g_idx = {};  // empty: input / group
 };
 
-// Returns the form of the layer's rows. Rows can be blocks only if their scales are F16 numbers. BF16 scales count as F16 numbers, because
-// nearly all of them can be written as F16 (decode_packed_integers() rounds the others). F32 scales do not count as F16 numbers.
+// Returns the type of the decoded rows. It is a block format only if the scales are F16 or BF16 numbers. (A block's scale is an F16 number.
+// Nearly all BF16 scales can be written as F16; decode_packed_integers() rounds the others.) With F32 scales, rows are single numbers.
 // `reordered`: the result of check_packed_integers().
 [[nodiscard]] DType packed_integers_form(const PackedIntegersLayer& layer, bool reordered) noexcept;
 
-// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether g_idx differs from
-// input / group. Errors: unsupported, another number of bits; corrupt_file. decode_packed_integers() needs a layer that was checked.
+// Checks that all tensors have the bytes that the shape needs, and that g_idx names groups that exist. Returns whether the layer has
+// another order of groups than the plain one (input i in the group i / inputs of a group). Errors: unsupported, another number of bits;
+// corrupt_file. decode_packed_integers() needs a layer that was checked.
 [[nodiscard]] Result<bool> check_packed_integers(const PackedIntegersLayer& layer) noexcept;
 
-// Decodes the rows of the outputs [first, first + rows) into `out`, in packed_integers_form(). If that is a form of single numbers, each
-// weight is rounded once. If it is a block form, the weights are exact. Exception: a BF16 scale below 2^-17 or above 65504 that is not an
-// F16 number is rounded to an F16 number. Adds the number of blocks with a rounded scale to `rounded`. Threads: several threads may decode
-// different rows at once.
+// Decodes the rows of the outputs [first, first + rows) into `out`. The rows have the type that packed_integers_form() returns. If it is a
+// type of single numbers: each weight is rounded once. If it is a block format: the weights are exact. Exception: a BF16 scale below 2^-17
+// or above 65504 that is not an F16 number is rounded to an F16 number. Adds the number of blocks with a rounded scale to `rounded`.
+// Threads: several threads may decode different rows at once.
 [[nodiscard]] Status decode_packed_integers(const PackedIntegersLayer& layer, bool reordered, std::uint64_t first,
                                             std::uint64_t rows, std::span<std::byte> out,
                                             std::uint64_t& rounded) noexcept;

@@ -3,9 +3,9 @@
 //   weight  I8 [outputs, inputs]
 //   SCB     F32 [outputs]: the largest magnitude of an output's weights
 //
-// weight = integer * SCB / 127, computed as bitsandbytes does: (integer * SCB) times the float nearest to 1/127. The
-// scales are not F16 numbers, so no block form represents these weights exactly. Rows become F32, each operation rounded
-// once.
+// weight = integer * SCB / 127, computed as bitsandbytes does: (integer * SCB) times the float nearest to 1/127. The scales are not F16
+// numbers, so none of our block formats represents these weights exactly. Rows are decoded to F32, and each of the two multiplications is
+// rounded once.
 #pragma once
 
 #include "files/quantised/integer_rows.hpp"

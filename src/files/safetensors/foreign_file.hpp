@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-// Returns an error that says what the file is and what to do; nullopt if the file does not begin like any known kind of file. `wanted`: the
-// expected kind of file, with its article: "a safetensors file".
+// Returns an error that says what the file is and what to do. Returns nullopt if the file's beginning is not that of a known foreign kind.
+// `wanted`: the kind of file that was expected, with its article, for the message: "a safetensors file".
 [[nodiscard]] std::optional<Error> foreign_file_error(ByteSource& source, const char* wanted);
 
 }  // namespace tessera::detail

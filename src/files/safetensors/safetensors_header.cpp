@@ -1,9 +1,9 @@
-// Parses the header twice with the same code, like the GGUF parser. The first pass counts; then all memory is allocated at
-// its exact size, and the second pass fills the memory. Both passes read through a small window. A file that changes
-// between the two passes is refused.
+// Parses the header of a safetensors file in two passes with the same code, like the GGUF parser. The first pass counts; then all memory is
+// allocated at its exact size, and the second pass fills the memory. Both passes read through a small window. A file that changes between
+// the two passes is refused.
 //
-// The rules are the reference implementation's (safetensors 0.8): data follow each other in some order, from the
-// header's end to the file's end, without holes.
+// The rules for valid files are those of the reference implementation (safetensors 0.8). For example, the data of the tensors follow each
+// other, in any order, from the header's end to the file's end, without holes.
 #include "files/safetensors/safetensors_header.hpp"
 
 #include <algorithm>

@@ -22,8 +22,9 @@ struct SafetensorsParts {
 // Finds the model's files by the rules of SafetensorsFolder::open(). The files that an index names need not exist.
 [[nodiscard]] Result<SafetensorsParts> find_parts(const std::filesystem::path& folder, const std::stop_token& stop);
 
-// The callback of walk_index(). `entry(tensor, file)` is called for each member of an index's weight_map, in the order of the index. An
-// error that it returns ends the walk. The texts are valid during the call.
+// The callback of walk_index(), which reads the weight_map of an index: the object that says which file has which tensor. `entry(tensor,
+// file)` is called for each of its members, in the order of the index. If it returns an error, the walk ends. The texts are valid during
+// the call.
 class IndexEntry {
  public:
   virtual ~IndexEntry() = default;

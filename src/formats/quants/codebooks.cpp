@@ -6,8 +6,8 @@ namespace {
 
 #include "formats/quants/codebooks.inc"
 
-// Expands a grid to one byte for each value. In the packed grid, each value of an entry has `bits` bits; level() maps these bits to the
-// value.
+// Expands a grid, so that each value has one byte. `packed` has the grid's entries with `bits` bits for each value; level() maps these bits
+// to the value.
 template <class Entry, std::size_t n>
 constexpr std::array<Entry, n> expanded(const std::uint16_t (&packed)[n], unsigned bits, auto level) {
   std::array<Entry, n> grid{};

@@ -1,9 +1,10 @@
 // Code that the K-quants share, and their search for the best scales. A superblock of 256 values has sub-blocks with integer scales, which
-// are all multiplied by one f16 scale. The scale that just covers a sub-block's range is far from the best choice. So an encoder tries
-// several scales around it. With each scale it rounds the values to integers, and computes the scale and minimum that fit these integers
-// with the least weighted squared error (the idea of ggml's make_qkx2_quants and make_qx_quants). Then it rounds each scale to an integer,
-// tries this integer, the integer below and the integer above, and keeps the one whose decoded values have the least error. Decoders do not
-// depend on the search.
+// are all multiplied by one f16 scale.
+//
+// The search: the scale that just covers a sub-block's range is far from the best choice. So an encoder tries several scales around it.
+// With each scale it rounds the values to integers, and computes the scale and minimum that fit these integers with the least weighted
+// squared error (the idea of ggml's make_qkx2_quants and make_qx_quants). Then it rounds each scale to an integer, tries this integer, the
+// integer below and the integer above, and keeps the one whose decoded values have the least error. Decoders do not depend on the search.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +22,9 @@ inline constexpr std::size_t kSuperblock = 256;
 // Returns the value limited to +-2^30, so that no sum in the search overflows. No K-quant can hold larger values. NaN becomes 0.
 [[nodiscard]] constexpr float searchable(float value) noexcept { return finite(value, 0x1p30f); }
 
-// Returns the scale d of a superblock, rounded to the nearest f16 whose magnitude is not smaller. Because d is not rounded down, the
-// largest integer scale stays in its range. This matters in superblocks of small weights, where d is a denormal f16 with few bits: in
-// Q6_K d is 1/128 of the largest sub-block's scale.
+// Returns the scale d of a superblock, rounded to the nearest f16 whose magnitude is not smaller. Reason: the integer scale of a sub-block
+// is its scale divided by d. If d were rounded down, the largest integer could leave its range. The difference is large in superblocks of
+// small weights, where d is a denormal f16 with few bits: in Q6_K, d is 1/128 of the largest sub-block's scale.
 [[nodiscard]] constexpr float superblock_scale(float value) noexcept {
   const float limited = half_range(value);
   const std::uint16_t half = f32_to_f16(limited);
@@ -36,8 +37,9 @@ inline constexpr std::size_t kSuperblock = 256;
   return static_cast<float>(static_cast<std::int32_t>(limit(value, levels) + 0.5f));
 }
 
-// Returns the sum of N numbers: adds one half of the numbers to the other half, then again until one number is left. Compilers vectorise
-// this order without reordering additions.
+// Returns the sum of N numbers (N: a power of two): adds one half of the numbers to the other half, and so on until one number is left. In
+// this order compilers can add several numbers at once. In a loop that adds one number after another they could not, because another order
+// would round differently.
 template <std::size_t N>
 [[nodiscard]] inline float sum(const float (&terms)[N]) noexcept {
   if constexpr (N == 4) {
@@ -152,8 +154,8 @@ template <std::size_t N>
   return sum(error);
 }
 
-// Chooses the scales, minima and integers of a Q4_K (levels 15) or Q5_K (levels 31) block. Without importance a value has the same weight
-// as in ggml: the sub-block's root mean square plus |x|.
+// Chooses the scales, minima and integers of a block of Q4_K (`levels`, the largest integer, is 15) or Q5_K (31). Without importance a
+// value has the same weight as in ggml: the sub-block's root mean square plus |x|.
 inline void encode_lines(const float* values, float levels, MinScales& scales, Quants<kSuperblock>& q,
                          const float* importance = nullptr) noexcept {
   const float mean_square = importance != nullptr ? mean_square_of(values) : 0;

@@ -1,7 +1,8 @@
-// Tries several scales for a group of numbers, and takes the scale with the smallest rounding error. (With each scale the values that can
-// be stored form another grid, and one of the grids fits the numbers best.) A codec that chooses its scale in this way has these members:
+// Tries several scales for numbers that share one scale, and takes the scale with the smallest rounding error. (With each scale the values
+// that can be stored are other multiples, and for one of the scales they fit the numbers best.) A codec that chooses its scale in this way
+// has these members:
 //   scales                     number of scales to try
-//   times(i)                   the integer to which scale i maps the number of largest magnitude
+//   times(i)                   scale i divides the largest magnitude by times(i), so that this number is stored as the integer times(i)
 //   scale_from(largest, i)     scale i, if `largest` is the largest magnitude
 //   lost(value, per_unit)      squared rounding error of a number, in units of the scale; per_unit is 1 / scale
 #pragma once
@@ -26,8 +27,8 @@ constexpr float best_scale(float largest, LostWith&& lost_with) noexcept {
   return best;
 }
 
-// Returns the sum of lost() over n numbers. The order of additions is fixed: first within each lane in ascending order, then lanes that
-// are 16 apart are added, then 8, 4, 2 and 1.
+// Returns the sum of lost() over n numbers. The order of additions is fixed, so that every machine chooses the same scale: first the
+// numbers of each lane in ascending order, then the sums of lanes that are 16 apart, then 8, 4, 2 and 1 apart.
 template <class Codec>
 constexpr float lost_of(const float* values, std::size_t n, float per_unit) noexcept {
   float lost[kLostLanes] = {};

@@ -1,8 +1,9 @@
 // FP8: each number x of a key or value is stored as x / scale in E4M3 (core/float8.hpp). There is one f32 scale for each token and head,
-// which maps the largest |x| to 448. Numbers are not rotated: E4M3 is a floating-point type, so a small number keeps its four significant
-// bits beside an outlier. Memory has 256 * scale instead of the scale, because kernels read an element's bits as an F16 number, which is
-// 1 / 256 of the element's value. If a number is a NaN or an infinity, the scale is NaN, and so is each decoded number of the token and
-// head.
+// which maps the largest |x| to 448, E4M3's largest number. Numbers are not rotated: E4M3 is a floating-point type, so a small number keeps
+// its four significant bits beside an outlier.
+// The page has 256 * scale instead of the scale. Reason: kernels read an element's bits as the bits of an F16 number. That number is 1 /
+// 256 of the element's value, and the factor 256 makes up for this.
+// If a number is a NaN or an infinity, the scale is NaN, and so is each decoded number of the token and head.
 #pragma once
 
 #include <cstddef>

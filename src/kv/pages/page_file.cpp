@@ -49,7 +49,8 @@ void PageFile::stop() noexcept {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  // Jobs are dropped one by one and freed without the lock, because an extent's destructor takes it. (A deque to swap with would allocate.)
+  // Drops the jobs that are left. Each job is destroyed after the lock is released, because a job may destroy an extent, and the extent's
+  // destructor locks mutex_. (Swapping jobs_ with an empty deque would be shorter, but a deque's constructor may allocate.)
   for (;;) {
     Job dropped;
     const std::lock_guard lock(mutex_);

@@ -80,8 +80,8 @@ Status PagePool::provide(std::size_t n, std::unique_lock<std::mutex>& lock) {
       if (clean_.size == 0 && write_behind(0)) all_.written.wait(lock);
       else evict_one();
     } else if (all_.make_room(slab_bytes(), *this)) {
-      // The budget has room for another slab. If Memory cannot provide a slab, evicts a cached page of this pool instead. If this pool has
-      // no cached page, the other pools give back their cached and free pages.
+      // The budget has room for another slab, so the pool takes a slab from Memory. If Memory has none: evicts a cached page of this pool.
+      // If this pool has no cached page either: has the other pools give back their cached and free pages, then tries again.
       if (Status status = grow(); !status && !evict_one() && !all_.reclaim(*this)) return status;
     } else if (all_.writing > 0) {
       all_.written.wait(lock);  // a page that has been written can be evicted

@@ -47,8 +47,8 @@ class PagePool {
   [[nodiscard]] bool is_private(PageId id) const noexcept {
     return pages_[id].references == 1 && pages_[id].indexed == nullptr;
   }
-  // If only one sequence holds the page, takes it out of the index, so that the sequence may write to it. Returns whether the
-  // sequence may write to it now.
+  // Makes the page writable for the only sequence that holds it: takes the page out of the index, if the index has it. Returns true then.
+  // Returns false, and does nothing, if several sequences hold the page.
   bool make_private(PageId id) noexcept;
 
   // Makes sure that there are `n` free pages, for KvPools::State::acquire(). Evicts cached pages if necessary. If pages are being written
@@ -75,8 +75,8 @@ class PagePool {
   bool drop_oldest_copy(Copies of) noexcept;
   // Returns a range of the file for one page. Drops copies if necessary. nullptr: there is no room.
   [[nodiscard]] std::shared_ptr<PageFile::Extent> allocate_stored(Copies of);
-  // If all pools together have more than `level` bytes of used and cached pages, begins to write copies of the cached pages that were
-  // unused longest. Returns whether any page is being written now.
+  // Begins to write copies of the cached pages that were unused longest, if all pools together have more than `level` bytes of used and
+  // cached pages. (With a copy in the file, a page can be evicted without loss.) Returns whether any page is being written now.
   bool write_behind(std::uint64_t level) noexcept;
   // Gives slabs in which all pages are free back to Memory, until all pools together hold at most `target` bytes.
   void release_slabs(std::uint64_t target) noexcept;

@@ -93,9 +93,10 @@ Status PagedStorage::make_writable(std::uint64_t first, std::uint64_t last) {
         if (id != kNoPage && !pool(group).is_private(id)) shared.push_back({group, i});
       }
     }
-    // If other sequences share a page, this sequence gets a copy. If only the index shares a page, this sequence also gets a copy, so that
-    // the index keeps the page. Exception: if there is no room for this copy, the page is removed from the index, and the sequence writes
-    // to it.
+    // Pages that this sequence shares are replaced by copies, which `fresh` will have. If other sequences share a page, the copy is
+    // necessary. If only the index shares the page, the copy is made so that the index keeps the page. Exception: if there is no room for
+    // such a copy, the page is removed from the index, and the sequence writes to the page itself. `others_alone`: all copies are
+    // necessary.
     const bool others_alone = std::ranges::all_of(shared, [&](const Place& at) { return pool(at.group).references(id_at(at)) > 1; });
     fresh = pages_for(shared, last);
     copies.reserve(shared.size());

@@ -69,8 +69,9 @@ class PagedStorage final : public KvStorage {
   [[nodiscard]] PagePool& pool(std::size_t group) const noexcept { return *pooled_.pools[group]; }
   [[nodiscard]] PageId id_at(const Place& at) const noexcept { return ids_[at.group][at.page]; }
   [[nodiscard]] bool all_private(std::uint64_t first, std::uint64_t last) const noexcept;
-  // `shared`: pages of this sequence that other sequences or the index share. If only the index shares a page, takes the page out of the
-  // index, so that the sequence may write to it, and removes it from `shared`. Acquires the pages that are still needed, as `fresh`.
+  // Makes pages writable without copies where possible. `shared`: pages of this sequence that other sequences or the index share. A page
+  // that only the index shares is taken out of the index and removed from `shared`, so that the sequence may write to it. Acquires the
+  // pages that are still needed (for copies of the other shared pages, and new pages), as `fresh`.
   Status take_from_index(std::vector<Place>& shared, std::vector<PoolPage>& fresh, std::unique_lock<std::mutex>& lock);
   // Returns the pages to acquire, without ids: copies of `shared`, then new pages up to `last`.
   [[nodiscard]] std::vector<PoolPage> pages_for(const std::vector<Place>& shared, std::uint64_t last) const;

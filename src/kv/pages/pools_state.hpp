@@ -48,9 +48,9 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   std::uint32_t enter(detail::KvStorage& cache);
   void leave(std::uint32_t number) noexcept { contiguous[number] = nullptr; }
 
-  // Fills the ids of `out`, whose pools are set: takes all these pages, with one reference each, or none. While pages are being written
-  // to the file, this may wait for them and release the lock meanwhile. Errors: cache_full or out_of_memory, with the bytes needed and
-  // free.
+  // Takes a page for each element of `out`: the caller has set the element's pool, and acquire() sets its id. Takes all these pages, with
+  // one reference each, or none. While pages are being written to the file, this may wait for them and release the lock meanwhile. Errors:
+  // cache_full or out_of_memory, with the bytes needed and free.
   Status acquire(std::span<detail::PoolPage> out, std::unique_lock<std::mutex>& lock);
   void release(std::span<const detail::PoolPage> pages) noexcept;
   // Returns whether these pages can be acquired without holding more than `keep`, if cached pages are evicted.
@@ -65,16 +65,19 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   // First evicts cached pages until used and cached pages together are within options.keep. Then gives back free slabs until all memory
   // held is within options.keep. Does both as far as possible.
   void settle() noexcept;
-  // Makes room for `bytes` more. Evicts cached pages and gives back free slabs of the pools other than `asking` until all memory is within
-  // `keep`, as far as possible. Returns whether it is within the budget then.
+  // Makes room for `bytes` bytes that the pool `asking` will take from the system. While the memory of all pools plus `bytes` is more than
+  // options.keep, evicts cached pages and gives back free slabs of the other pools, as far as possible. Returns whether the memory of all
+  // pools plus `bytes` is within the budget then.
   [[nodiscard]] bool make_room(std::uint64_t bytes, const detail::PagePool& asking) noexcept;
   // Gives back all cached and free pages of the pools other than `asking`. Returns whether there were any.
   bool reclaim(const detail::PagePool& asking) noexcept;
 
-  // Removes a page and its copy from the index. If the page's group has neither a window nor states, removes the page's node and all nodes
-  // below the node, because no sequence could use the pages of these nodes any more. Otherwise the nodes stay. Exceptions: if the page's
-  // node now has no page and no child, the node is removed. If it has no page but children, and the index has more nodes without pages than
-  // there are pages, the node and all nodes below it are removed.
+  // Removes a page and its copy from the index, and also the nodes that are useless without the page:
+  // - If the page's group has neither a window nor states: its node and all nodes below the node, because no sequence could use their pages.
+  // - Otherwise, if its node still has another page: no node.
+  // - If its node has no page and no child: the node.
+  // - If its node has no page but children: nothing, so that the children can still be found. Exception: if the index has more nodes without
+  //   pages than there are pages, the node and all nodes below it.
   void lose(detail::IndexedPage& page) noexcept;
   // Returns whether the index may get another node without any page.
   [[nodiscard]] bool may_have_empty_node() const noexcept { return index.empty() < pages(); }

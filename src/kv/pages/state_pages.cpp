@@ -8,9 +8,9 @@
 namespace tessera::detail {
 namespace {
 
-// Decides for which pages a step keeps the state after the page's last token: kept(page) returns true for the newest pages (checkpoints)
-// and for some pages at regular distances (for other sequences to find). `last` is the position after the step's last row that is not a
-// draft.
+// Decides for which pages a step keeps the state after the page's last token. kept(page) returns true for the newest pages (checkpoints, so
+// that the sequence can be shortened) and for every every_-th page (so that other sequences can find states). `last` is the position after
+// the step's last row that is not a draft.
 class Kept {
  public:
   Kept(const KvLayout& layout, const StateRows& rows, std::uint64_t last) noexcept

@@ -74,8 +74,9 @@ void SuspendedPages::submit(const std::shared_ptr<StoredPage>& page) {
                          .extent = page->extent,
                          .done = [pools = &pools_, held = page](int error, std::shared_ptr<PageFile::Extent> extent) mutable {
                            const std::lock_guard lock(pools->mutex);
-                           // `written` is destroyed before the lock is released. If the page is abandoned, this frees the page's extent too.
-                           // So a thread that waits for this lock then finds the extent's range of the file free.
+                           // `written` is declared after the lock, so it is destroyed while the lock is still held. If the page is
+                           // abandoned, this frees its extent too. So the next thread that gets the lock finds the extent's range of the
+                           // file free.
                            const std::shared_ptr<StoredPage> written = std::move(held);
                            extent.reset();
                            arrived(*pools, *written, error);

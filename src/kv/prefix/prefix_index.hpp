@@ -79,8 +79,8 @@ class PrefixIndex {
   // Return the root of this identity and layout, and the child of `parent` with these inputs; nullptr if there is none.
   [[nodiscard]] PrefixNode* root(std::string_view identity, const PooledLayout& layout) const noexcept;
   [[nodiscard]] PrefixNode* child(const PrefixNode& parent, const KvInputs& page) const noexcept;
-  // Add a root, or a child of `parent`. Preconditions: the index does not have it yet, and the contents of the page's embeddings are
-  // known. May throw bad_alloc, and then have changed nothing.
+  // Add a root of the tree, or a child of `parent`. Preconditions: the index does not have this node yet, and the contents of the page's
+  // embeddings are known (KvInputs::contents). May throw bad_alloc; then nothing has changed.
   PrefixNode& add_root(std::string_view identity, const PooledLayout& layout);
   PrefixNode& add_child(PrefixNode& parent, const KvInputs& page);
   // Removes the node and all nodes below it, the deepest first, and calls detach(page) for each of their pages. If the root has no

@@ -3,10 +3,13 @@
 namespace tessera::detail {
 namespace {
 
-// Decides how many of the found nodes can be used: the largest number n for which every group has the pages that it needs. In a new
-// sequence, a group needs the pages that its window sees from the token after node n. One page more is taken if it exists, so that the
-// sequence can be shortened by a few tokens. A sequence that already has tokens needs all pages, so that it can be truncated to its old
-// length. The recurrent layers' group needs only the state after the last page.
+// Decides how many of the found nodes can be used: the largest number n for which every group has the pages that it needs. Which pages a
+// group needs:
+// - Recurrent layers: only the state after the last page.
+// - A new sequence, a group with a window: the pages that the window of the first token after node n sees. One page before them is taken too,
+//   if the index has it, so that the sequence can be shortened by a few tokens.
+// - A new sequence, a group without a window: all pages.
+// - A sequence that already has tokens: all pages, so that the sequence can be shortened to its old length.
 void choose(FoundPages& found, const PrefixQuestion& question, const KvLayout& layout, SequenceHas has, Stored stored) {
   const std::size_t groups = found.from.size();
   const std::uint64_t page_tokens = layout.page_tokens;

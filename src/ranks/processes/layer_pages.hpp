@@ -13,8 +13,8 @@ struct LayerPages {
   StepPages pages;               // one sequence
   std::uint32_t layer = 0;
   std::uint64_t first_page = 0, end_page = 0;  // pages of the sequence
-  // Bytes [at, at + bytes) of the state of a recurrent layer. For a layer with keys and values both numbers are 0, and the part is the
-  // blocks of all heads that a rank has, [k | v][head].
+  // Says which bytes of a page are meant. For a recurrent layer: bytes [at, at + bytes) of its state. For a layer with keys and values: all
+  // blocks of the heads that the rank has, in the order [k | v][head]; both numbers are 0 then.
   std::uint64_t at = 0, bytes = 0;
 
   void clear() noexcept {

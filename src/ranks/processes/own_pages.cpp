@@ -59,9 +59,10 @@ void OwnPages::lose(const Error& why) {
 
 Status OwnPages::copy_all(std::span<const PageCopy> copies) {
   for (const PageCopy& one : copies) {
-    // `one` names a page by its number and by its bytes at rank 0, but not by its group. Several groups can have pages of these bytes at
-    // rank 0, and pages of other bytes here (so they are in different elements of pages_). Then the page is copied in each element that has
-    // its number. Only one group really uses the page; nobody reads the copies in the other groups.
+    // `one` names a page by its number and by the page's bytes at rank 0, but not by its group. At rank 0, several groups can have pages of
+    // equal bytes, and so share one numbering. If their pages have unequal bytes on this rank, they are in several elements of pages_. Then
+    // the page is copied in each element that has its number. Only one group really uses the page; nobody reads the copies in the other
+    // elements.
     for (auto& [name, pages] : pages_) {
       if (name.cache != SequencePages::kPaged || name.first_bytes != one.page_bytes) continue;
       const std::uint64_t slab = one.from / pages.slab_pages;

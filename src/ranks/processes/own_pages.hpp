@@ -38,8 +38,8 @@ class OwnPages final : public PageMemory {
     std::uint64_t offset = 0, size = 0;  // size 0: the rank has none of the layer
   };
   [[nodiscard]] ByteRange part_of(std::size_t layout, std::uint32_t layer) const noexcept;
-  // Copies pages of this rank as rank 0 has copied its pages. Errors: internal, a page has too high a number or an unknown size;
-  // out_of_memory.
+  // Makes the copies of pages that rank 0 has made (`copies`) on this rank too. Errors: internal, the number of a page is too high or its
+  // size is unknown; out_of_memory.
   Status copy(std::span<const PageCopy> copies) override;
   Status find(const StepPages& pages, PageAddresses& out) override;
 

@@ -28,8 +28,8 @@ class ProcessRanks final : public Communicator {
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
   [[nodiscard]] std::uint32_t ranks() const noexcept override { return static_cast<std::uint32_t>(links_.size()); }
-  // Errors: cancelled or out_of_memory, if a rank stopped the step with this error; device_error, a rank has failed, is gone, does not
-  // answer or sends nonsense.
+  // Errors: cancelled or out_of_memory, a rank has stopped the step with this error; device_error, a rank has failed, is gone, does not
+  // answer in time or has sent an invalid frame.
   Status gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> parts) noexcept override;
   void stop() noexcept override { stop(make_stopped()); }
   // Stops the step with an error, which the other ranks' calls return.
@@ -44,8 +44,8 @@ class ProcessRanks final : public Communicator {
   [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
   // Sends a message to a rank, which calls receive(). Returns when all bytes were handed to the connection.
   Status send(std::uint32_t to, std::span<const std::byte> message) noexcept;
-  // Waits for the next message of a rank, at most `timeout` in all, and writes its bytes and the sender's step. Errors: those of gather();
-  // cancelled, `stop` was requested.
+  // Waits for the next message of the rank `from`, at most `timeout` in all. Writes the message's bytes to `message`, and the number of the
+  // sender's step to `step`. Errors: those of gather(); cancelled, `stop` was requested.
   Status receive(std::uint32_t from, std::vector<std::byte>& message, std::uint64_t& step, std::chrono::milliseconds timeout,
                  const std::stop_token& stop = {}) noexcept;
   // Waits for one message of every other rank, in any order, at most `timeout` in all. Calls take(rank, bytes) for each; an error of take()
@@ -76,8 +76,9 @@ class ProcessRanks final : public Communicator {
   Status break_with(Error error) noexcept;
   [[nodiscard]] Error gone(std::uint32_t rank, std::string_view why) const;
   void queue(Link& link, FrameKind kind, std::span<const std::byte> bytes);
-  // Sends and receives until all frames are sent and all wanted frames have come. Calls arrived(rank) for each wanted frame. Reads all
-  // connections, so that no other rank is blocked while it sends to this one. Keeps frames that belong to a later call.
+  // Sends all queued frames, and receives until one frame has come from each rank from which the call wants one (Link::is_wanted). Calls
+  // arrived(rank) for each such frame. Meanwhile reads the connections of all ranks, so that no rank is blocked while it sends to this
+  // rank. Keeps frames that belong to a later call.
   template <class Arrived>
   Status run(std::chrono::milliseconds timeout, Patience patience, const std::stop_token& stop, const Arrived& arrived) noexcept;
   Status send_some(std::uint32_t rank);

@@ -33,8 +33,8 @@ class RankLines {
   virtual Moved send(std::uint32_t rank, std::span<const std::byte> bytes) = 0;
   virtual Moved receive(std::uint32_t rank, std::span<std::byte> bytes) = 0;
   virtual void close(std::uint32_t rank) noexcept = 0;
-  // Waits until bytes can be sent to, or received from, a rank for which `lines` asks this, or until `timeout` has passed. `lines` has an
-  // entry for each rank.
+  // Waits until a rank's connection is ready for what `lines` asks (to send bytes, to receive bytes), or until `timeout` has passed.
+  // `lines` has an entry for each rank.
   virtual Status wait(std::span<const Awaited> lines, std::chrono::milliseconds timeout) = 0;
 };
 

@@ -69,8 +69,8 @@ Status RankSteps::forget(std::span<const std::byte> message) {
   return {};
 }
 
-// Sends the votes of this rank's heads to rank 0. If the step failed on this rank, sends a refusal instead. If the step succeeded on
-// rank 0, rank 0 waits for this answer; otherwise rank 0 discards the answer.
+// Sends the votes of this rank's heads to rank 0; if the step failed on this rank, sends a refusal instead. Rank 0 waits for this answer
+// only if the step succeeded on rank 0. Otherwise it discards the answer.
 Status RankSteps::send_votes(const Status& done) {
   reply_.clear();
   ByteWriter writer(reply_);
@@ -185,8 +185,8 @@ Status RankSteps::execute(std::span<const std::byte> message, std::uint64_t step
   if (kind == MessageKind::forget) return forget(message);
   const bool asks = kind == MessageKind::read_pages || kind == MessageKind::write_pages || kind == MessageKind::adapter;
   if (kind != MessageKind::step && kind != MessageKind::move && !asks) return senseless("a message");
-  // `went_on`: whether rank 0's last step succeeded. If that step succeeded on rank 0 but failed on this rank, rank 0 did not learn of the
-  // failure in time. Then the pages of rank 0 and the pages of this rank differ.
+  // `went_on`: whether rank 0's last step succeeded. If it did, but the step failed on this rank, then rank 0 did not learn of the failure
+  // in time. In this case the pages of rank 0 and of this rank differ, and this rank must not go on.
   bool went_on = false;
   ByteReader reader(message.subspan(sizeof kind));
   reader.number(went_on);

@@ -21,8 +21,8 @@ class RankSteps {
             bool votes)
       : ranks_(ranks), model_(model), pages_(pages), adapters_(adapters), executor_(model, backend, pages), step_rows_(step_rows), votes_(votes) {}
 
-  // Executes one message of rank 0. `step`: the number of the sender's step. If a step fails, the other ranks get its error, and execute()
-  // returns success. Errors: device_error, the message is not valid.
+  // Executes one message of rank 0. `step`: the number of the sender's step. If a step fails, the error is sent to the other ranks, and
+  // execute() returns success, because this rank can execute the next message. Errors: device_error, the message is not valid.
   Status execute(std::span<const std::byte> message, std::uint64_t step);
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 

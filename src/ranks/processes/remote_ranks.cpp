@@ -100,8 +100,8 @@ Status RemoteRanks::send(const StepPages& pages, std::span<const PageCopy> copie
       return {};
     }
   });
-  // Other ranks may not have made the copies of pages that the message lists, or only some ranks have the message. So no further step can be
-  // sent.
+  // After this failure no further step can be sent: perhaps only some ranks have the message, or other ranks have not made the copies of
+  // pages that the message lists.
   if (!sent && (has_sent_ || !copies.empty())) {
     failed_ = make_error(ErrorCode::device_error, "a step could not be sent to the ranks ({}); load the engine again", sent.error().message());
   }
@@ -144,8 +144,8 @@ Status RemoteRanks::move(const MoveDescription& move) noexcept {
 
 template <class Take>
 Status RemoteRanks::take_replies(std::chrono::milliseconds timeout, const Take& take) noexcept {
-  // Keep the first error until the replies of all ranks have come: a reply that nobody reads would be taken for the
-  // answer to a later message.
+  // The first error is kept in `first`, and returned after all ranks have replied. If the wait ended at once, a reply that nobody has read
+  // would later be taken for the answer to another message.
   Status first = {};
   TESSERA_TRY_STATUS(guard([&] {
     return ranks_->receive_from_all(timeout, {}, [&](std::uint32_t rank, std::span<const std::byte> bytes) -> Status {

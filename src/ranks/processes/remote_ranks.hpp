@@ -25,24 +25,26 @@ class RemoteRanks final : public StepExecutor {
   Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept override;
   Status reserve(const StepPages& pages) noexcept override;
   Status move(const MoveDescription& move) noexcept override;
-  // Reads the bytes that each other rank has of a layer: replies[rank]. Errors: device_error, a rank is gone or refuses; out_of_memory.
-  // Sets `of.copies`: before they read, the other ranks must make the copies of pages that the pools here have made since the last message.
+  // Reads the bytes that each other rank has of a layer, to replies[rank]. Sets `of.copies` to the copies of pages that the pools here have
+  // made since the last message: the other ranks must make these copies before they read. Errors: device_error, a rank is gone or refuses;
+  // out_of_memory.
   Status read(LayerPages& of, std::vector<std::vector<std::byte>>& replies) noexcept;
   // Writes a layer's bytes to the pages of the other ranks. bytes[rank]: the bytes of the rank's heads.
   Status write(LayerPages& of, std::span<const std::vector<std::byte>> bytes) noexcept;
   // Sends one change of an adapter to the other ranks. `change`: the message without its kind. Errors: those of read().
   Status give_adapter(std::span<const std::byte> change) noexcept;
-  // Has the other ranks drop an adapter before the next step. Any thread may call this function; the other functions are called in the
-  // engine's turn.
+  // Makes the other ranks drop an adapter before the next step. Any thread may call this function. (The other functions need the engine's
+  // turn.)
   void forget_adapter(const Hash128& content) noexcept;
   [[nodiscard]] const KvPools& pools() const noexcept { return pools_; }
 
  private:
   // Returns the error after which nothing can be sent any more; success if there was none.
   [[nodiscard]] Status ready() const noexcept;
-  // Begins a step and sends its message to all other ranks. First sends the layouts that the other ranks do not know yet. write(writer)
-  // writes one message for all ranks; write(writer, rank) writes a message for each rank. `copies`: the copies of pages that the message
-  // tells the ranks to make. If `copies` is not empty and the message cannot be sent, all later calls fail.
+  // Begins a step and sends its message to all other ranks. First sends the layouts that the other ranks do not know yet. If `write` has
+  // the form write(writer): it writes one message for all ranks. If it has the form write(writer, rank): it writes a message for each rank.
+  // `copies`: the copies of pages that the message tells the ranks to make. If `copies` is not empty and the message cannot be sent, all
+  // later calls fail.
   template <class Write>
   Status send(const StepPages& pages, std::span<const PageCopy> copies, Write write) noexcept;
   Status send_to(std::uint32_t rank) noexcept;
@@ -50,8 +52,8 @@ class RemoteRanks final : public StepExecutor {
   Status send_forgotten();
   // Adds the votes of the other ranks' heads to the sink's.
   Status take_votes(const StepDescription& step, OutputSink& sink) noexcept;
-  // Waits for each rank's reply to the last message, at most `timeout` in all. Calls take(rank, bytes) for each. Errors: a rank refuses;
-  // those of take().
+  // Waits for each rank's reply to the last message, at most `timeout` in all. Calls take(rank, bytes) for each reply. Errors: the error of
+  // a rank that refuses; those of take().
   template <class Take>
   Status take_replies(std::chrono::milliseconds timeout, const Take& take) noexcept;
   // Ends a step. If it has failed here, tells the other ranks.

@@ -10,8 +10,8 @@ constexpr double kFewRows = 16;
 // Each term of the model is divided by its unit, so that all terms have about the same size.
 constexpr std::array<double, 5> kUnits = {1, 8, kFewRows, 64, 32768};
 constexpr double kForget = 0.995;   // factor of the weight of all earlier observations at each step: halved after 140 steps
-// Weight of the first guess of the costs, compared with one observation. The weight is small, because the guess may be wrong by a factor of
-// 100, and a few steps must be enough to correct it.
+// Weight of the guess of the costs with which the model begins; one observed step has the weight 1. The weight of the guess is small,
+// because the guess may be wrong by a factor of 100, and a few observed steps must be enough to correct it.
 constexpr double kGuess = 1e-6;
 constexpr int kSweeps = 12;         // coordinate descent needs few sweeps, because it begins at the last solution
 constexpr double kErrorMemory = 0.98;
@@ -63,9 +63,9 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   mean_error_ = observed_ == 0 ? error : kErrorMemory * mean_error_ + (1 - kErrorMemory) * error;
   ++observed_;
   const Terms terms = terms_of(load);
-  // Errors count relative to the expected time. If they counted relative to the measured time, a step that is fast by chance would have a
-  // greater weight than a slow one, and noise would make all costs too small. The expectation may be far off, so it is cut to between half
-  // and twice the measured time.
+  // The error of an observation is divided by the time that the model expects, not by the measured time. If it were divided by the measured
+  // time, steps that are fast by chance would weigh more than slow steps, and noise would make all costs too small. The expected time may
+  // be far off, so it is limited to between half and twice the measured time.
   const double expected = std::clamp(predict(load), 0.5 * seconds, 2.0 * seconds);
   const double weight = 1.0 / (expected * expected);
   for (std::size_t i = 0; i < kTerms; ++i) {
@@ -75,8 +75,8 @@ void CostModel::observe(const StepLoad& load, double seconds) noexcept {
   solve();
 }
 
-// Solves the least squares problem with costs that are not negative. Sets each cost in turn to its best value while the others are fixed
-// (cyclic coordinate descent).
+// Computes the costs that fit the observed times best (least squares), where no cost is negative. Method: cyclic coordinate descent, which
+// sets each cost in turn to its best value while the other costs are fixed.
 void CostModel::solve() noexcept {
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     for (std::size_t i = 0; i < kTerms; ++i) {

@@ -14,8 +14,9 @@ struct Learnt {
   explicit Learnt(const CostModel& known) : costs(known) {}
 
   CostModel costs;
-  // The ledger of drafts of all requests. It observes only steps in which every row draws a token. `plain`: the first 3 steps of each
-  // number of rows get no drafts, because CostModel knows the time of this number of rows after 3 steps.
+  // Records for all requests together whether drafts have gained or lost time. It observes only steps in which every row draws a token.
+  // Steps with 256 rows or more count as equally wide (`widths`). The first 3 steps of each number of rows get no drafts (`plain`): after 3
+  // steps CostModel knows the time of this number of rows.
   DraftLedger drafts{{.widths = 256, .plain = 3, .memory = 0.998}};
   double file_rate = 1e9;  // bytes a second that are read from the KV file
 

@@ -20,8 +20,9 @@ StepLoad with_rows(const StepLoad& load, std::uint64_t position, std::uint32_t r
 }
 
 // Returns the bytes of KV pages that the request will still need: for the rest of its prompt, and for a fraction (StepLimits::headroom) of
-// the tokens that it is expected to draw, at least one page. Exception: a request that will drop tokens may be unable to give up its pages
-// after the drop. So the result includes the pages of all tokens until the drop, and the pages that the drop itself needs.
+// the tokens that it is expected to draw (for these at least one page). A fraction suffices, because a request for which pages are missing
+// later can be preempted. Exception: a request that will drop tokens may be unable to give up its pages after the drop. For such a request
+// the result includes the pages of all tokens until the drop, and the pages that the drop itself needs.
 std::uint64_t bytes_to_come(const PlannedRequest& request, const PageCost& pages, double headroom) noexcept {
   const auto bytes_of = [&](std::uint64_t tokens) { return sequence_bytes(request, pages, tokens); };
   const std::uint64_t more = request.expected > request.drawn ? request.expected - request.drawn : 0;
@@ -139,10 +140,12 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     if (last != ranked_.rend()) preempt(last->index);
   }
 
-  // Adds drafts to decoding requests, as long as each draft increases the step's tokens a second. This is the case if
-  //   chance that the draft is accepted / (seconds of its row + seconds to make it)  >  tokens of the step / seconds of the step,
-  // where each row that is not a draft counts as one token. All requests get their k-th draft before any request gets draft k + 1. No
-  // request is preempted to make room for drafts.
+  // Adds drafts to decoding requests, as long as each draft increases the step's tokens a second by a margin (pays()). This is the case if
+  //   chance that the draft is accepted / (seconds of its row + seconds to make it)  >  margin * tokens of the step / seconds of the step
+  // The chance of a request's k-th draft is draft_chance^k, because the drafts before it must be accepted too. The step's tokens are its
+  // rows without drafts, plus the chances of the drafts that were added before. All requests get their k-th draft before any request gets
+  // draft k + 1. No request is preempted to make room for drafts. Exception: a request that wants drafts at any cost (draft_chance is
+  // infinite) gets each draft for which there are rows and pages.
   void draft() {
     if (!plan_.preempted.empty() || plan_.shares.empty()) return;
     const StepLoad none = plan_.load;
@@ -207,8 +210,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Assigns rows to prompts of equal rank, in order of arrival. A prompt that waits for another request (PlannedRequest::awaits) comes
-  // after the others, because that request may be among them.
+  // Assigns rows to prompts to which the policy gives the same rank, in order of arrival. Prompts that wait for another request
+  // (PlannedRequest::awaits) come last, because that request may be one of the other prompts.
   void serve_equals(std::span<Prompt> equals) {
     for (const bool awaits : {false, true}) {
       for (std::size_t i = 0; i < equals.size() && !is_full_; ++i) {
@@ -218,8 +221,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     }
   }
 
-  // Assigns its share of the step's rows to the prompt `first` (StepLimits::first_share). Then serves the prompts of `behind` that would
-  // still finish before `first`, shortest first. The remaining rows go to `first`.
+  // Divides the rows that the step has left for prompts. If `behind` has prompts so short that they still finish before `first`: `first`
+  // gets only a share of the rows (StepLimits::first_share), then these prompts are served, shortest first. The rows that remain then, or
+  // all rows if `behind` has no such prompt, go to `first`.
   void serve_first(Prompt& first, std::span<Prompt> behind) {
     constexpr auto kAll = std::numeric_limits<std::uint32_t>::max();
     const double share = std::clamp(limits_.first_share, 0.0, 1.0);
@@ -354,8 +358,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return std::max(rows_within(costs_, plan_.load, budget_seconds_, position, rows), least);
   }
 
-  // Sets the limits of the step's rows and seconds. If the rows of decoding requests reach a limit, prompts still get a few rows, so that
-  // they make slow progress. For these few rows, the limit of seconds is increased by 1.5 times the predicted time of the decoding rows.
+  // Sets the limits of the step's rows and seconds. If the rows of decoding requests already reach a limit: prompts still get up to
+  // kLeastRows rows, so that they make slow progress, and the limit of seconds is increased by 1.5 times the predicted time of the decoding
+  // rows.
   void set_budget(std::uint64_t position, std::uint64_t left) noexcept {
     budget_rows_ = limits_.rows;
     budget_seconds_ = limits_.seconds;

@@ -71,8 +71,9 @@ void Planning::hold_drafts() noexcept {
   }
 }
 
-// Fills candidates_ with the waiting requests that the step may admit, in the policy's order. Looks up a request in the prefix index again
-// if the step may have rows and pages for it: the first requests, and short requests after them.
+// Fills candidates_ with the waiting requests that the step may admit, in the policy's order. Some of these requests are looked up in the
+// prefix index again, because the index may have got their pages since: those for which the step may have rows and pages, that is the first
+// requests, and short requests after them.
 void Planning::find_candidates(std::size_t places, std::uint64_t free, double time) {
   const std::span<const PlannedRequest> plans = requests_.waiting().plans();
   planner_.first(plans, *setup_.options.policy, time, places, in_order_);

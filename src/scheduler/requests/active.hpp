@@ -17,8 +17,8 @@
 
 namespace tessera::detail {
 
-// The progress of a sample in the scheduler. If a sample has no pages while it is held back, its standing stays fresh, suspended or
-// given_up.
+// Where a sample stands in the scheduler. Exception: if a sample without pages is held back, its standing is not held_back but stays fresh,
+// suspended or given_up.
 enum class Standing : std::uint8_t {
   fresh,      // was never admitted
   running,    // has its pages, and gets rows in the steps
@@ -52,8 +52,8 @@ struct Active {
   // --- Members that few steps read.
   bool has_deadline = false;
   std::uint64_t lost_tokens = 0;  // number of tokens whose pages were given up; 0 after the sample is admitted again
-  // true: the request came with a session whose rows have voted for tokens (TokenChoice). If these tokens were computed again, their rows
-  // would not vote again.
+  // true: the request came with a session in which rows have already voted for the tokens that a token budget keeps (TokenChoice). Then the
+  // session's pages must not be given up and computed again: those rows would not vote again, and other tokens would be kept.
   bool has_earlier_votes = false;
   std::shared_ptr<const PrefixProbe> probe;  // looks prompts up in the prefix index; shared by requests that may share pages
   SequenceAdapters adapters;     // the request's adapters, for comparing prefixes

@@ -12,8 +12,8 @@ Status Inbox::put(ActivePtr active) {
   {
     const Lock lock(mutex_);
     if (is_draining_ || is_closed_) return make_error(ErrorCode::invalid_state, "the scheduler is draining: it takes no more requests");
-    // Queued requests that the next step will admit do not count as waiting. `places` is their number; it is 0 if requests were still
-    // waiting after the last step.
+    // `places` is the number of queued requests that the next step will admit; they do not count as waiting. If requests were still waiting
+    // after the last step, `places` is 0, because the waiting requests are admitted first.
     const std::size_t places = waiting_ == 0 && limits_.max_running > running_ ? limits_.max_running - running_ : 0;
     const std::size_t before_it = not_running();
     if (before_it >= places && before_it - places >= limits_.max_waiting) {

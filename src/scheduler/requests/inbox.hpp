@@ -1,7 +1,8 @@
 // The inbox passes requests, cancellations and wishes from any thread to the driving thread, which runs the steps. A wish asks that a
-// request stop, be held back, or go on. Each step takes everything out of the inbox, and leaves its outlook: the times that it expects.
-// From the outlook, put() decides whether to refuse a request, without waiting for a step. *News* is anything for which a sleeping driver
-// must wake up. `mutex_` guards all members except `wishes_`, which is atomic.
+// request stop, be held back, or go on. Each step takes everything out of the inbox. In return it leaves its outlook in the inbox: the
+// times that it expects, for example how long a new request would wait. From the outlook, put() decides whether to refuse a request,
+// without waiting for a step. *News* is anything for which a sleeping driver must wake up. `mutex_` guards all members except `wishes_`,
+// which is atomic.
 #pragma once
 
 #include <atomic>
@@ -63,15 +64,16 @@ class Inbox {
   // --- For the driving thread.
   // Returns the number of look_again() calls. If it has changed, the wish of a request may have changed.
   [[nodiscard]] std::uint64_t wishes() const noexcept { return wishes_.load(); }
-  // Begins a step. Everything that arrives later is news for the next step. If `cancelled` is empty, moves the ids of cancelled requests
-  // into it. Returns the number of requests in the queue.
+  // Begins a step. Everything that arrives later is news for the next step. Moves the ids of cancelled requests into `cancelled`.
+  // Exception: if `cancelled` still has ids of a step that failed, the new ids stay in the inbox. Returns the number of requests in the
+  // queue.
   std::size_t begin_step(std::vector<std::uint64_t>& cancelled) noexcept;
   // Returns the first request in the queue, which stays in the queue; nullptr if the queue is empty.
   [[nodiscard]] Active* first() const noexcept;
   [[nodiscard]] ActivePtr take() noexcept;
   void set_counts(std::size_t waiting, std::size_t running) noexcept;  // both must include all requests taken from the queue
-  // Stores the outlook and the costs after a step. Returns whether further requests have arrived. `costs` must have the same number of
-  // widths as the costs with which the inbox was made, so that copying allocates nothing.
+  // Stores the outlook and the costs after a step, for put(). Returns whether further requests have arrived. `costs` must time as many
+  // numbers of rows (widths) as the costs with which the inbox was made, so that copying allocates nothing.
   bool set_outlook(const Outlook& outlook, const CostModel& costs) noexcept;
   void close() noexcept { locked([this] { is_closed_ = true; }); }  // from now on put() fails
 

@@ -41,8 +41,8 @@ void Tenants::put_in(std::vector<Entry*>& list, Entry& entry) noexcept {
   list.push_back(&entry);  // named() has reserved the memory
 }
 
-// Raises floor_ (the least service with which a tenant starts) to the least service of all tenants that have requests. If no tenant has
-// requests, raises floor_ to `without`.
+// Raises floor_ to the least service of all tenants that have requests; if no tenant has requests, to `without`. floor_ is the least
+// service with which a tenant starts: so a tenant that was idle cannot claim the service that it did not use in the meantime.
 void Tenants::raise_floor(double without) noexcept {
   const auto least = std::ranges::min_element(active_, {}, &Entry::service);
   floor_ = std::max(floor_, least != active_.end() ? (*least)->service : without);

@@ -13,8 +13,8 @@ using Lock = std::unique_lock<std::mutex>;
 
 namespace {
 
-// Prefetches a request's state. The model's computation has evicted all states from the processor's caches. Prefetching all states at once
-// lets their cache misses overlap.
+// Prefetches the state of a request, which the step reads next. The model's computation has evicted all states from the processor's caches.
+// If all states are prefetched at once, their cache misses overlap.
 void fetch_lines(const void* from, const void* to) noexcept {
   constexpr std::size_t kLine = 64;
   for (const auto* at = static_cast<const std::byte*>(from); at < to; at += kLine) __builtin_prefetch(at, 1);
@@ -118,8 +118,8 @@ Status Computation::put_in(Run& run, Active& active, const StepPlan::Share& shar
   });
 }
 
-// Returns the load of the rows that the run really computed. Rows whose pages came from the prefix index (Part::adopted) are not counted;
-// they are added to the reused_tokens of their requests.
+// Returns the load of the rows that the run really computed. Rows whose pages came from the prefix index (Part::adopted) were not computed:
+// they are not counted as load, and are added to the reused_tokens of their requests.
 Computation::Load Computation::load_of(const Run& run) const noexcept {
   Load load;
   for (const Member& member : members_) {
@@ -139,9 +139,9 @@ Computation::Load Computation::load_of(const Run& run) const noexcept {
   return load;
 }
 
-// Tells the DraftLedger how much time drafts gained or lost in a step, compared with the same step without drafts. `seconds` is the step's
-// time without the time to make drafts. Does nothing if a row of the step does not draw. Drafts that a request wants at any cost
-// (DraftLength::longest) are counted in both steps, so that they gain and lose nothing.
+// Tells the DraftLedger how much time the drafts of this step have gained or lost, compared with the same step without drafts. `seconds` is
+// the step's time without the time to make drafts. Does nothing if a row of the step does not draw a token. Drafts that a request wants at
+// any cost (DraftLength::longest) are counted in both the step and the step without drafts, so that they gain and lose nothing.
 void Computation::note_drafts(const Run& run, const Load& load, double seconds) noexcept {
   if (load.rows.rows != load.rows.outputs) return;
   StepLoad plain;  // load of the same step without drafts
@@ -165,8 +165,8 @@ void Computation::note_drafts(const Run& run, const Load& load, double seconds) 
   }
   if (plain_tokens == 0.0) return;
   plain.outputs = plain.rows;
-  // Uses the usual time of steps of this width, if it is known, instead of this step's own time, because other work of the machine may have
-  // slowed the step down.
+  // If the usual time of steps with this number of rows is known, uses it instead of this step's own time, because other work of the
+  // machine may have slowed this step down.
   const CostModel& costs = learnt_.costs;
   const double took = costs.drawing(load.rows).value_or(seconds);
   const double without = plain.rows == load.rows.rows ? took : costs.drawing(plain).value_or(costs.predict(plain));

@@ -30,8 +30,8 @@ class Delivery {
   void tell(RequestEvent::Kind kind, const Active& active, double time) noexcept;
   // Delivers a piece to the request's reader. Returns whether this is the sample's last piece.
   [[nodiscard]] bool deliver(Active& active, Piece piece, double time);
-  // Counts a step of a request's beam search. Returns whether the search has ended; its beams are then in the request's state. Error: the
-  // search has ended, but its beams could not be made.
+  // Counts a step of a request's beam search, which the caller has just computed. Returns whether the search has ended; if so, its beams
+  // are in the request's state. Error: the search has ended, but its beams could not be made (for example, because memory is short).
   [[nodiscard]] Result<bool> deliver_search(Active& active, double time);
   void count_drafts(Active& active) noexcept;
   // Reports progress: `computed` tokens of the request are computed, including tokens of the session that came with the request.
@@ -46,8 +46,8 @@ class Delivery {
   struct Told {
     std::vector<RequestEvent> events;
     std::vector<std::pair<std::shared_ptr<RequestHandle::State>, RequestPiece>> pieces;  // pieces for on_piece callbacks
-    // The first request whose on_ready is due. It links to the next one (RequestHandle::State::told_after). The links are inside of the
-    // requests, so adding a request to the list allocates nothing and cannot fail.
+    // The first of a linked list of requests: those whose on_ready is due. Each request has the pointer to the next one
+    // (RequestHandle::State::told_after), so adding a request to the list allocates nothing and cannot fail.
     std::shared_ptr<RequestHandle::State> readers;
   };
   [[nodiscard]] Told take() noexcept { return std::exchange(told_, {}); }

@@ -82,8 +82,8 @@ void Drops::count(Active& active) const {
   const std::uint64_t copies = shared_bytes(active, 0, (left + page_tokens - 1) / page_tokens);
   planned.drop_bytes = active.passed_bytes + copies;
   if (copies == 0 || has_file || planned.keeps_pages) return;
-  // Other sequences keep the shared pages that this sequence drops. So this sequence cannot reuse these pages when it grows again, and
-  // needs new pages.
+  // If other sequences share the pages that a drop removes from this sequence, the pages stay in memory. So this sequence cannot grow into
+  // them again: it needs new pages for the tokens from `left` to the budget.
   planned.drop_bytes += active.passed_bytes + sequence_bytes(planned, setup_.page_cost, planned.budget) -
                         sequence_bytes(planned, setup_.page_cost, left);
 }

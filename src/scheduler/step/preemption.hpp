@@ -19,9 +19,10 @@ class Preemption {
   // Returns whether, in this step, a request that must keep its pages needed one more page and found none.
   [[nodiscard]] bool is_stuck() const noexcept { return is_stuck_; }
 
-  // Returns whether the request's pages can be taken and later restored with the same bits. This is always possible with a KV file. Without
-  // a file the pages must be computed again, which is impossible if tokens were dropped, if a drop comes before the next row, or if there
-  // are embeddings.
+  // Returns whether the request's pages can be taken and later restored with the same bits. False if the KV cache is not paged. With a KV
+  // file: always true, because the file keeps the pages. Without a file the pages must be computed again. This is impossible if the session
+  // was edited or has dropped tokens, if a drop comes before the next row, if an embedding cannot be found again
+  // (SessionOptions::embedding_of), or if the request came with a session whose rows have voted (Active::has_earlier_votes).
   [[nodiscard]] bool can_give_way(const Active& active) const noexcept;
   // Takes the request's pages: moves them to the file, or frees them, whichever costs less time.
   void give_way(Active& active) noexcept;

@@ -68,8 +68,9 @@ Sequence sequence_of(const Active& active) {
   return {.session = {}, .prompt = active.wanted.prompt, .adapters = active.adapters.keys()};
 }
 
-// Returns whether the request `one` will compute the next page that the request `waiting` needs. `there`: number of tokens of `one` that
-// are computed or in the prefix index; `known`: the same number for `waiting`; `page`: tokens of a page.
+// Returns whether the request `one` will compute the next page that the request `waiting` needs, so that `waiting` can wait for this page
+// instead of computing it too. `there`: number of first tokens of `one` that are computed or in the prefix index. `known`: the same number
+// for `waiting`. `page`: tokens of a page.
 bool is_awaited(const Sequence& one, std::uint64_t there, const Sequence& waiting, std::uint64_t known, std::uint64_t page) {
   const std::uint64_t end = known + page;  // end of that next page
   if (one.is_edited || there >= end || one.size() < end) return false;
