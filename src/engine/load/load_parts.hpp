@@ -9,8 +9,8 @@
 
 namespace tessera::detail {
 
-// Loads a rank's part of the weights into `model`, and allocates its workspace. `progress` counts the bytes of this part. Errors: those of
-// load_weights(); no memory.
+// Loads a rank's part of the weights into `model`, and allocates the rank's workspace. `bytes` says whether the whole file is read, for
+// the hash of all weights, or only this part. `progress` counts the bytes of this part. Errors: those of load_weights(); no memory.
 [[nodiscard]] Status load_part(const ModelSource& source, const Blueprint& blueprint, const EngineOptions& options, std::uint32_t rank,
                                RankBackend& backend, Model& model, ReadBytes bytes, const LoadProgress& progress);
 // Loads the parts of all ranks in this process.
