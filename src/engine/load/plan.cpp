@@ -258,8 +258,9 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* head
   }
   TESSERA_TRY_STATUS(check_kv_types(backend, layout));
   TESSERA_TRY_STATUS(check_budget(layout, options.kv_budget));
-  // Number of tokens whose keys and values are planned: the context. Exception: an encoder (Sight other than `back`) reads many texts in one step. The texts do
-  // not share pages, and a short text does not fill its last page. So at least twice the tokens of a step are planned.
+  // Number of tokens whose keys and values are planned: the context. Exception: an encoder (a Sight other than `back`) reads many texts
+  // in one step. The texts do not share pages, and a short text does not fill its last page, so at least twice the tokens of a step are
+  // planned.
   blueprint.kept_tokens = spec.sight == Sight::back ? plan.context : std::max<std::uint64_t>(plan.context, 2 * std::uint64_t{options.step_rows});
   TESSERA_TRY(const KvBytes kv, kv_bytes(layout, blueprint.kept_tokens, kv_options, options.kv_budget));
 
