@@ -60,8 +60,8 @@ struct Model {
   std::vector<LayerPlace> places;      // [n_layers()]; empty: there is one rank
   // [2, d_model], for draft heads that keep a state (HiddenKept): weights of a convolution that moves each row's hidden state to the next row
   const backend::Vector* hidden_shift = nullptr;
-  // EAGLE-3: the model's token for each token that the head can guess, ascending  [draft_heads.vocab_size]; empty: the head guesses all
-  // tokens of the model
+  // EAGLE-3: tokens of the model that the head can guess, ascending [draft_heads.vocab_size]; element i belongs to the head's logit i.
+  // Empty: the head guesses all tokens of the model.
   std::vector<Token> guessed_tokens;
   Hash128 weights_hash;                // hash of the file's bytes of all weights
 
