@@ -14,8 +14,8 @@
 
 namespace tessera::detail {
 
-// Returns the position at which the adapter's last invocation among `tokens` begins; nullopt if `tokens` has none. Precondition: the
-// adapter has an invocation.
+// Returns the position at which the adapter's invocation (the tokens that activate it) begins among `tokens`; if it is there several
+// times, the last one counts. nullopt: `tokens` does not have the invocation. Precondition: the adapter has an invocation.
 [[nodiscard]] std::optional<std::uint64_t> last_invocation(const Adapter& adapter, std::span<const Token> tokens) noexcept;
 
 class SequenceAdapters {
@@ -56,8 +56,8 @@ class SequenceAdapters {
   [[nodiscard]] std::uint64_t first_difference(const SequenceAdapters& other) const noexcept;
 
   [[nodiscard]] bool wait_for_invocation() const noexcept;
-  // Activates each waiting adapter whose invocation begins among `tokens`, from its last invocation on. The first of `tokens` is at
-  // `position`. Adapters that are already active do not change.
+  // Activates each waiting adapter whose whole invocation is among `tokens`: from the first token of its last invocation on. The first of
+  // `tokens` is at `position`. Adapters that are already active do not change.
   void invoke(std::span<const Token> tokens, std::uint64_t position) noexcept;
   // Returns these adapters for a sequence that consists of `tokens`. An adapter that is activated by its invocation begins at its last
   // invocation among `tokens`; it waits if `tokens` has none. Adapters with a fixed first position keep it.
