@@ -17,8 +17,8 @@ namespace tessera::detail {
 [[nodiscard]] Status load_parts(const ModelSource& source, const Blueprint& blueprint, const EngineOptions& options,
                                 std::vector<std::unique_ptr<RankPart>>& parts);
 
-// Returns a model that describes the whole model, although no rank has all weights: the whole spec, the hash of all weights, and the ropes,
-// but no weights. The result points into `first`, rank 0's part of the model, which must outlive the result.
+// Returns the description of the whole model, for an engine with ranks, in which no rank has all weights. It has the whole spec, the hash
+// of all weights, and the ropes, but no weights. It points into `first`, rank 0's part of the model, which must outlive it.
 [[nodiscard]] Model whole_model(const Model& first, const ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -44,8 +44,8 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const 
   return logits + tokens + rows + sampler + votes + hidden;
 }
 
-// Returns the tokenizer's bytes. First checks that the vocabulary is no larger than the embedding table, so that a damaged file is rejected
-// before memory is allocated for it.
+// Returns the bytes of memory of the tokenizer; 0 if the engine will have none. First checks that the vocabulary is no larger than the
+// embedding table, so that a damaged file is rejected before memory is allocated for it.
 Result<std::uint64_t> tokenizer_bytes(const ModelSource& source, const EngineOptions& options, const ModelSpec& spec) {
   TESSERA_TRY(const bool has, has_tokenizer(source, options));
   if (!has) return std::uint64_t{0};
