@@ -64,8 +64,8 @@ class Run {
   Run& operator=(const Run&) = delete;
   ~Run();  // undoes all parts that are not committed, left or undone
 
-  // Sets a function that is called after each step with two numbers: rows of prepared parts that are computed, and rows in all. If it
-  // returns false or throws, all parts are undone. The function must outlive the run.
+  // Sets a function that is called after each step with two numbers of rows, both of prepared parts: `done`, the rows that are computed,
+  // and `total`, all rows. If it returns false or throws, all parts are undone. The function must outlive the run.
   void set_progress(const std::function<bool(std::size_t done, std::size_t total)>& progress) noexcept {
     if (progress) progress_ = &progress;
   }
