@@ -108,9 +108,10 @@ struct Compared {
   std::uint64_t first, length;
 };
 
-// Compares the keys (or the values, as `part` says) of one head in the session and in its replay, byte by byte, at positions [first,
-// length). A record is the bytes of one position. Returns the first position whose records differ; `length` if none differ. Adds the
-// number of compared records to `found.compared`, and the number of different records to `found.records`.
+// Compares the keys (or the values, as `part` says) of one head in the session and in its replay, byte by byte, for the positions from
+// `first` up to, but not including, `length`. A record is the bytes of one position. Returns the first position whose records differ;
+// `length` if none differ. Adds the number of compared records to `found.compared`, and the number of different records to
+// `found.records`.
 std::uint64_t compare(const Compared& in, kv::KeyOrValue part, std::size_t head, Verification& found) {
   std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
   const kv::HeadPart mine = in.session.head(part, head), other = in.replay.head(part, head);
