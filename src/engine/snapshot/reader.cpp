@@ -77,8 +77,8 @@ std::pair<std::string_view, std::string_view> first_other_line(std::string_view 
   return {line(a), line(b)};
 }
 
-// The numerics (numerics_of()) that the model section of a saved session states, and the place of this section, for error messages.
-// check_numerics() checks the numerics later, when the KV types are known.
+// The numerics (a text of numerics_of()) that the model section of a saved session states, and the section's place in the file, for error
+// messages. check_numerics() compares them with the engine's numerics later, when the KV types of the session are known.
 struct SavedNumerics {
   std::string text, place;
 };
