@@ -71,8 +71,8 @@ extern const FeedBlock kDenseAndExpertFeed;
 void make_room_for_experts(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
 
 // Computes the inputs of per_layer_feed(), for models that have an embedding of each token for each layer. Each row gets a vector for
-// each layer: the token's embedding for that layer plus a projection of its ordinary embedding. The result is Act::per_layer [rows,
-// n_layers, per_layer_dim].
+// each layer: the token's embedding for that layer plus a projection of its ordinary embedding. The result is in Act::per_layer, with the
+// shape [rows, n_layers, per_layer_dim].
 Status per_layer_inputs(const Pass& pass);
 // Computes x += norm(projection(act(gate(x)) * v)), where v is the row's vector for this layer (per_layer_inputs()).
 Status per_layer_feed(const Pass& pass, const Layer& layer);
