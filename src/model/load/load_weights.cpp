@@ -38,7 +38,8 @@ double slowed_share(const RopeSpec& rope, double pair) noexcept {
 
 // Returns the frequency of each pair of a rope. For pair i (from 0) the frequency is theta^(-2i/d): theta is the rope's base, and d the
 // number of rotated elements (Su et al. 2021, section 3.2.2). Then scaling changes it. Linear scaling divides all frequencies by one
-// number; YaRN divides only some of them. `factors` (Llama 3.1, LongRoPE) has a divisor for each frequency; empty: there are none.
+// number (slowed_share() is then 1 for all pairs); YaRN divides only some of them. `factors` (Llama 3.1, LongRoPE) has a further divisor
+// for each frequency; empty: there are none.
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, const ModelSource& source) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
