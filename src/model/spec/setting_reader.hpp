@@ -40,8 +40,8 @@ struct SettingReader {
     return error_at(ErrorCode::unsupported, settings.place(setting), format, std::forward<Args>(args)...);
   }
 
-  // Return the value as a count. to_count() checks a value that was read already; count() reads the setting. Error: corrupt_file if the
-  // value is not between 1 and `most`.
+  // Return the setting's value as a count, a number from 1 to `most`. to_count() checks a value that was read already; count() reads the
+  // setting. Error: corrupt_file, the value is not such a number.
   static constexpr std::uint64_t kMostCount = 0x7FFFFFFF;
   [[nodiscard]] Result<std::uint32_t> to_count(Setting setting, std::uint64_t value, std::uint64_t most = kMostCount) const;
   [[nodiscard]] Result<std::uint32_t> count(Setting setting, std::uint64_t most = kMostCount) const;
