@@ -90,8 +90,8 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
   return heads != nullptr && heads->kept == how;
 }
 
-// Returns the index of the KV cache's layer that keeps hidden states, f32 [d_model]: see HiddenKept. Precondition: the model has draft
-// heads.
+// Returns the index of the additional layer of the KV cache that keeps hidden states (f32 [d_model]), as one state or for each row
+// (HiddenKept). Precondition: the model has draft heads.
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 
 // Returns the end of the range of the cache's layers that a session fills, if it computes the model's layers [first, last). The cache has

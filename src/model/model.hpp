@@ -111,8 +111,9 @@ enum class ReadBytes : std::uint8_t {
   own,  // only what the backend packs; weights_hash is not set
 };
 
-// Reads all weights and lets the backend pack them. `progress` is EngineOptions::progress. Preconditions: `model.spec`
-// is set; the backend has reserved weight_bytes(). Errors: cancelled, or an error of reading.
+// Reads the weights and lets the backend pack those that this rank has. `bytes`: the bytes of the file that are read. `progress`: as
+// EngineOptions::progress. Preconditions: `model.spec` is set; the backend has reserved weight_bytes(). Errors: cancelled, or an error of
+// reading.
 Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings,
                     backend::Backend& backend,
                     const std::function<bool(std::uint64_t done, std::uint64_t total)>& progress,
