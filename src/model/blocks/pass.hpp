@@ -1,5 +1,5 @@
-// What the blocks of a layer get and share: Pass, the context of one step's computation (model, backend, step), and the operations that
-// several blocks use.
+// Declares Pass, the context of one step's computation, which every block of a layer gets (model, backend and step), and the operations
+// that several blocks use.
 #pragma once
 
 #include <optional>
