@@ -80,8 +80,8 @@ namespace detail {
 // The data of a sequence besides its keys and values. A fork copies all of it, a snapshot saves it, and clearing the sequence clears it.
 struct SequenceRecord {
   std::vector<Token> tokens;  // computed tokens, then pending tokens; -1 for an embedding
-  // content_hash() of each embedding among `tokens`, in order. Empty for a sequence without embeddings, so that it costs nothing. The
-  // values of embeddings are not stored: when a pending embedding is computed, find_embedding() asks the program for its values.
+  // The content (content_hash()) of each embedding among `tokens`, in order; empty if the sequence has no embeddings. Only the hashes are
+  // kept, not the values of embeddings: when a pending embedding is computed, find_embedding() asks the program for its values.
   std::vector<Hash128> contents;
   SequenceAdapters adapters;
   // The layers [first_layer, last_layer) that compute the sequence. last_layer is 0 before the first run.
@@ -113,8 +113,8 @@ struct SequenceRecord {
     tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.begin() + static_cast<std::ptrdiff_t>(last));
   }
 
-  // Clears what was recorded about computed rows. Called when no computed row is left. `tokens` and `removed` stay, because a sampler's
-  // random numbers depend on them.
+  // Forgets what was recorded about computed rows: the history and the votes. Called when no computed row is left. Does not change
+  // `tokens` and `removed`: the sampler's random numbers depend on them (stream_position()).
   void forget_rows() noexcept {
     history = {};
     votes = {};
@@ -139,10 +139,12 @@ struct Session::State : detail::SequenceRecord {
   [[nodiscard]] std::size_t vocab() const noexcept { return shared->model.spec.vocab_size; }
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
   [[nodiscard]] std::span<const Token> pending() const noexcept { return std::span(tokens).subspan(kv.length()); }
-  // Returns the next token's position in the text, counting removed tokens too. The position only grows, so a sampler never uses the same
-  // random number twice.
+  // Returns the position at which the sampler draws the next token: the number of tokens, counting also those that edits have removed. A
+  // removal does not lower it, so the sampler does not use a random number twice. (A token's position in the cache is smaller after
+  // edits.)
   [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
-  // Reserves memory for n tokens. Reserves twice the needed memory instead of the whole context, because a file may claim any context.
+  // Makes room for n tokens, so that adding them does not allocate. If `tokens` must grow, reserves twice the needed memory. (Never the
+  // whole context at once, because a file may claim any context.)
   void reserve_tokens(std::size_t n) {
     const std::size_t ahead = std::max<std::size_t>(2 * n, 256);
     if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(ahead, kv.capacity() + 1)));
@@ -151,8 +153,8 @@ struct Session::State : detail::SequenceRecord {
   Engine engine;
   std::shared_ptr<const Engine::State> shared;
   KvCache kv;
-  // Memory for a copy of the hidden state after the last computed token. Used only with draft heads whose hidden states are in pages;
-  // otherwise empty.
+  // Memory for a copy of the hidden state after the last computed token [d_model]. Used only if draft heads keep hidden states in pages
+  // (HiddenKept::in_pages), where they do not lie in one piece; otherwise empty.
   mutable std::vector<float> hidden;
   // Returns the last row of `logits`  [vocab]. Precondition: has_last.
   [[nodiscard]] std::span<const float> last_logits() const noexcept {
@@ -190,10 +192,10 @@ struct Session::State : detail::SequenceRecord {
 
 namespace detail {
 
-// Returns the embedding with this content  [d_model]. Returns nullptr if the session cannot compute the embedding again: embedding_of is
-// not set, throws, or returns something else.
+// Asks the program (SessionOptions::embedding_of) for the embedding with this content, and returns its values [d_model]. Returns nullptr
+// if embedding_of is not set, throws, or returns values of another content. Then the session cannot compute the embedding again.
 [[nodiscard]] const float* find_embedding(const Session::State& session, const Hash128& content) noexcept;
-// Returns whether the session can compute its tokens from `first` on again, because all embeddings among them are found.
+// Returns whether the session can compute its tokens from `first` on again: true if all embeddings among them are found.
 [[nodiscard]] bool can_recompute(const Session::State& session, std::size_t first) noexcept;
 
 }  // namespace detail

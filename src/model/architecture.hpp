@@ -2,9 +2,12 @@
 // what differs from Llama. All architectures share one forward pass, which follows the table. To add an architecture: write its table,
 // and add it to architectures.hpp.
 //
-// Words in the comments of the tables: *The converter* is llama.cpp's program that makes a GGUF file from a published model. *Rope pairs*
-// are the elements of a head that rope rotates together. Pairs (2i, 2i+1) are neighbours. In pairs (i, i + d/2), d is the number of elements
-// of the head that rotate. Both kinds count i from 0 to d/2 - 1.
+// Words in the comments of the tables:
+// - *The converter* is llama.cpp's program that makes a GGUF file from a published model.
+// - A *rope pair* is two elements of a head that rope rotates together. The elements of a pair (2i, 2i+1) are neighbours. In a pair
+//   (i, i + d/2), d is the number of elements of the head that rotate. In both kinds i counts from 0 to d/2 - 1.
+// - Experts are *chosen* by their scores, and their outputs are *weighted*. A *bias for the choice* is added to the scores when experts
+//   are chosen, but not to their weights. *Renormalised*: the weights of the chosen experts are divided by their sum.
 #pragma once
 
 #include <array>
@@ -20,8 +23,8 @@ namespace tessera {
 
 enum class Presence : std::uint8_t { absent, optional, required };
 
-// Says for each role whether a model's file must have, may have or lacks the tensor. To make a TensorTable, begin with an empty one and add
-// the tensors that a file has.
+// Says for each role whether a model's file must have the tensor (required), may have it (optional) or does not have it (absent). To make
+// a TensorTable, begin with an empty one, in which all are absent, and add the tensors that a file has.
 struct TensorTable {
   std::array<Presence, kRoles> presence{};
 
@@ -147,8 +150,8 @@ inline constexpr TensorTable kLlamaTensors =
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
         .optional(Role::output, Role::rope_freqs);  // if there is no `output`, token_embd serves as the output matrix too
 
-// Returns the table with the tensors of experts and of a shared expert added. (Files have a shared expert only if their settings say so.) The
-// experts' gate and up matrices may be fused, because some converters write them so.
+// Returns the table with the tensors of experts and of a shared expert added. The shared expert's tensors are needed only in layers whose
+// settings give it a size. The experts' gate and up matrices may be fused, because some converters write them so.
 inline constexpr TensorTable with_experts(TensorTable table) noexcept {
   return table
       .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,
@@ -156,8 +159,8 @@ inline constexpr TensorTable with_experts(TensorTable table) noexcept {
       .optional(Role::experts_gate_up, Role::shared_weight);
 }
 
-// Returns the table with those tensors of MTP heads added that no other layer has. (An MTP head is a layer with more tensors; the table has
-// the tensors of layers already.) A head without its own embedding, output matrix or final norm uses the model's.
+// Returns the table with the tensors of MTP heads added. An MTP head is a layer, so the table has most of its tensors already; those
+// added here are the ones that no other layer has. A head without its own embedding, output matrix or final norm uses the model's.
 inline constexpr TensorTable with_mtp_heads(TensorTable table) noexcept {
   return table.required(Role::mtp_token_norm, Role::mtp_hidden_norm, Role::mtp_in)
       .optional(Role::mtp_token_embd, Role::mtp_output_norm, Role::mtp_output);

@@ -13,8 +13,8 @@ namespace tessera::detail {
 // Returns an error (unsupported) if the model needs a capability or an activation function that the backend does not have.
 [[nodiscard]] Status check_capabilities(const ModelSpec& spec, const backend::Backend& backend);
 
-// Returns an error (unsupported) if the layers [first, last) need more from earlier layers than the residual stream (such as keys and
-// values), so that they cannot be computed by themselves.
+// Checks that the layers [first, last) can be computed by themselves, from the residual stream alone. Error: unsupported, they need more
+// from earlier layers (such as keys and values).
 [[nodiscard]] Status check_layers(const ModelSpec& spec, std::uint32_t first, std::uint32_t last);
 
 }  // namespace tessera::detail

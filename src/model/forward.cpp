@@ -89,8 +89,8 @@ Status run_layer(const Pass& pass, const Layer& layer) {
 
 namespace {
 
-// Drops all rows of the step except the wanted rows. The wanted rows keep their values in x, in `left`, and in the activations that the
-// feed and the per-layer feed read.
+// Drops all rows of the step except the wanted rows, so that only these are computed further. Their values stay in x, in the activations
+// `left` (what the mixer's remember() has left for look_back()), and in the activations that the feed and the per-layer feed read.
 Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> left) {
   std::array<Act, backend::kActs> alive{Act::x};
   auto end = std::ranges::copy(left, alive.begin() + 1).out;
@@ -100,8 +100,9 @@ Status keep_wanted(const Pass& pass, const Input& feed, std::span<const Act> lef
   return pass.backend.keep_rows({alive.begin(), end});
 }
 
-// Computes the step's last layer if not all rows are wanted. All rows write their keys and values (or states) to the cache; after that only
-// the wanted rows are computed. Exception: if rows vote (for a token budget), the whole mixer computes all rows.
+// Computes the step's last layer, if not all rows are wanted. All rows write their keys and values (or states) to the cache; from there
+// on only the wanted rows are computed. Exception: if rows vote for a token budget, all rows also attend, and only the feed is computed
+// for the wanted rows alone.
 Status run_last_layer(const Pass& pass, const Layer& layer) {
   const bool votes = !pass.step.votes.empty();
   if (layer.is_elsewhere()) {

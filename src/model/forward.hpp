@@ -35,8 +35,9 @@ class OutputSink {
   virtual void done(std::size_t row) = 0;
   // Receives the row's token, or the error of its draw.
   virtual void drawn(std::size_t /*row*/, Result<Token>) {}
-  // Returns the sums of votes, [position + 1] or more: the row adds its vote for the key at each position. Called for rows that vote. Rows of
-  // one sequence may share the sums.
+  // Called for a row that votes for a token budget. Returns the memory to which the row adds its votes: element i is the sum for the key
+  // at position i. The memory has position + 1 elements or more, where `position` is the row's. Rows of one sequence may get the same
+  // memory.
   virtual std::span<std::uint64_t> votes(std::size_t /*row*/) { return {}; }
 };
 
@@ -45,15 +46,15 @@ struct Step {
   std::span<const backend::RowTable> rows;
   std::span<const KvView> sequences;
   std::span<const RowOutput> outputs;  // [rows]
-  // Indices of the rows whose output is not RowOutput::nothing, ascending. Exception: all rows, if the step computes the whole model and
-  // draft heads read all rows (heads_read_all_rows()).
+  // Indices of the rows whose output is not RowOutput::nothing, ascending: only these go through the whole last layer. Exception: all
+  // rows, if the step computes the whole model and its draft heads read all rows (heads_read_all_rows()).
   std::span<const std::uint32_t> wanted;
-  // StepTables::selections, made by SelectedRows. The first n_outputs lists have the rows with outputs; the rows of a list are computed
-  // together. If draft heads read all rows, one more list has all rows.
+  // Lists of rows whose outputs are computed together (StepTables::selections), made by SelectedRows. The first n_outputs lists have the
+  // rows with outputs. If draft heads read all rows, one more list has all rows.
   std::span<const std::span<const std::uint32_t>> selections = {};
   std::size_t n_outputs = 0;
-  // An entry for each row that wants a token, in the order in which outputs() draws. SampleRow::row is the row's index in its selection.
-  // Made by order_draws().
+  // The draws: an entry for each row that wants a token, in the order in which outputs() draws. SampleRow::row is the row's index in its
+  // list of `selections`. Made by order_draws().
   std::span<const backend::SampleRow> draws = {};
   std::span<const backend::AttentionShape> attentions = {};  // all attentions of the step
   std::span<const backend::RowVotes> votes = {};

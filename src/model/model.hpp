@@ -60,8 +60,8 @@ struct Model {
   std::vector<LayerPlace> places;      // [n_layers()]; empty: there is one rank
   // [2, d_model], for draft heads that keep a state (HiddenKept): weights of a convolution that moves each row's hidden state to the next row
   const backend::Vector* hidden_shift = nullptr;
-  // EAGLE-3: the model's token for each token that the head can guess, ascending  [draft_heads.vocab_size]; empty: the head guesses all
-  // tokens of the model
+  // EAGLE-3: tokens of the model that the head can guess, ascending [draft_heads.vocab_size]; element i belongs to the head's logit i.
+  // Empty: the head guesses all tokens of the model.
   std::vector<Token> guessed_tokens;
   Hash128 weights_hash;                // hash of the file's bytes of all weights
 
@@ -111,8 +111,9 @@ enum class ReadBytes : std::uint8_t {
   own,  // only what the backend packs; weights_hash is not set
 };
 
-// Reads all weights and lets the backend pack them. `progress` is EngineOptions::progress. Preconditions: `model.spec`
-// is set; the backend has reserved weight_bytes(). Errors: cancelled, or an error of reading.
+// Reads the weights and lets the backend pack those that this rank has. `bytes`: the bytes of the file that are read. `progress`: as
+// EngineOptions::progress. Preconditions: `model.spec` is set; the backend has reserved weight_bytes(). Errors: cancelled, or an error of
+// reading.
 Status load_weights(Model& model, const ModelSource& source, std::span<const Binding> bindings,
                     backend::Backend& backend,
                     const std::function<bool(std::uint64_t done, std::uint64_t total)>& progress,

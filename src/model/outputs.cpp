@@ -19,8 +19,8 @@ Finish finish_of(RowOutput output) noexcept {
   return output == RowOutput::embedding ? Finish::embeddings : output == RowOutput::scores ? Finish::scores : Finish::logits;
 }
 
-// Returns how many rows of `selected`, beginning with the row at index `first`, are computed together: at most kOutputRows rows, whose
-// outputs all need the same operations.
+// Returns how many rows of `selected`, beginning with the row at index `first`, are computed together: the next rows whose outputs all
+// need the same operations, at most kOutputRows.
 std::size_t group_size(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted,
                        std::span<const std::uint32_t> selected, std::size_t first) {
   const auto left = selected.subspan(first, std::min<std::size_t>(selected.size() - first, kOutputRows));
@@ -29,8 +29,8 @@ std::size_t group_size(std::span<const RowOutput> outputs, std::span<const std::
   return static_cast<std::size_t>(end - left.begin());
 }
 
-// Draws tokens for the selected rows that want one. Their logits are in Act::logits. `first` is the index of their
-// first draw in Step::draws. Returns how many tokens were drawn.
+// Draws tokens for the rows of `selected` that want one, on the backend, and hands them to `sink`. The logits of the selected rows are in
+// Act::logits. `first` is the index of these rows' first draw in Step::draws. Returns the number of draws.
 std::size_t draw_tokens(backend::Backend& b, const Step& step, std::span<const std::uint32_t> selected,
                         std::size_t first, OutputSink& sink) {
   std::array<std::uint32_t, kOutputRows> rows;  // index of each drawn row in the step
@@ -42,8 +42,8 @@ std::size_t draw_tokens(backend::Backend& b, const Step& step, std::span<const s
   if (n == 0) return 0;
   const Status together = b.sample(Act::logits, first, {tokens.data(), n});
   for (std::size_t i = 0; i < n; ++i) {
-    // If the logits of one row have a NaN, the draw for all rows fails. So each row is then drawn by itself, and only the row with the NaN
-    // gets the error.
+    // If one row's logits have a NaN, the draw for all rows together fails. Then each row is drawn by itself, so that only the row with
+    // the NaN gets the error.
     const Status alone = together || n == 1 ? together : b.sample(Act::logits, first + i, {&tokens[i], 1});
     sink.drawn(rows[i], alone ? Result<Token>(tokens[i]) : Result<Token>(alone.error()));
   }
@@ -60,8 +60,8 @@ Status hand_out(backend::Backend& b, Act from, const Step& step, std::span<const
   return {};
 }
 
-// Computes the embeddings of the rows in Act::h: the final norm, then the matrices after the norm. A model may lack the norm, the matrices
-// or both. Returns the activation that has the result.
+// Computes the embeddings of the rows from the hidden states in Act::h: applies the final norm, if the model has it, and then the
+// matrices after the norm, if the model has them. Returns the activation that has the result.
 Result<Act> embeddings(const Pass& pass) {
   const Weights& w = pass.model.weights;
   Act at = Act::h;

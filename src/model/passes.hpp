@@ -16,8 +16,8 @@ struct Inputs {
 // forward.cpp
 // Returns the inputs of the layer's halves. If the halves run in parallel, computes the norm that they share.
 [[nodiscard]] Result<Inputs> inputs_of(const Pass& pass, const Layer& layer);
-// Call the functions of the layer's mixer (MixerBlock). A rank that does not compute the mixer gets the mixer's result from the rank that
-// does.
+// Call the function of the same name of the layer's mixer (MixerBlock). If another rank computes the mixer instead of this one, this rank
+// receives the result from that rank.
 Status remember(const Pass& pass, const Layer& layer, const Input& input);
 Status look_back(const Pass& pass, const Layer& layer);
 // Computes one layer: adds its mixer and its feed to the residual stream x.
@@ -31,7 +31,7 @@ Status finish_logits(const Pass& pass);
 // Hands the outputs of the wanted rows to `sink`. Precondition: Act::x has only the wanted rows.
 Status outputs(const Pass& pass, OutputSink& sink);
 
-// Calls the backend's begin(), then `compute`, then end(). Calls end() even after an error. Without end(), unfinished work of the device
+// Runs `compute` between the backend's begin() and end(). Calls end() even after an error: without it, unfinished work of the device
 // could write to pages after they were freed.
 template <class Compute>
 Status between(const Model& model, backend::Backend& b, const Step& step, Compute compute) {

@@ -1,5 +1,5 @@
-// Asks the blocks of all layers for the facts that a backend needs before it computes any layer: the size of the workspace, and the
-// attentions.
+// Collects what a backend must know before it computes any layer: the size of the workspace, and the attentions. Asks the blocks of all
+// layers for these.
 #include <algorithm>
 
 #include "model/blocks/blocks.hpp"

@@ -16,8 +16,9 @@ static_assert(kMaxAdapterRank <= backend::kMaxLowRank, "every adapter that is re
 
 namespace {
 
-// Returns whether an adapter can change this weight: a matrix of the model whose products a step computes, or in which a step looks up
-// tokens. An adapter cannot change other matrices (tables of positions, draft heads).
+// Returns whether an adapter can change this weight. It can if the weight is a matrix of the model whose products a step computes, or the
+// table in which a step looks up the tokens' embeddings. It cannot change vectors, other tables (positions, segments, embeddings for each
+// layer) or draft heads.
 bool has_place(const Binding& binding, const ModelSpec& spec) {
   if (!binding.is_matrix || (row_of(binding.role).owner != Owner::model && binding.layer >= spec.n_layers())) return false;
   switch (binding.role) {
@@ -74,9 +75,9 @@ std::vector<float> numbers_of(DType dtype, std::span<const std::byte> bytes) {
   return values;
 }
 
-// Returns for each row of W the adapter's length of the row (DoRA), and three dot products: of the row of W with itself, with the same row
-// of B A, and of the row of B A with itself. From these numbers the norm of W + scale * B A can be computed for any scale. `a` and `b` are
-// the bytes of A and B for this weight.
+// Prepares a DoRA adapter, which scales each row of W + scale * B A to a given length. Returns for each row of W this length, and three
+// dot products: of the row of W with itself, with the same row of B A, and of the row of B A with itself. From them the norm of the row
+// of W + scale * B A can be computed for any scale. `a` and `b` are the bytes of A and B for this weight.
 Result<std::vector<backend::LowRankValues::Length>> lengths_of(const AdapterTensor& from, const Binding& binding, const ModelSource& source,
                                                                std::span<const std::byte> a, std::span<const std::byte> b) {
   const backend::LowRankShape shape = shape_of(from, binding);
@@ -119,8 +120,9 @@ AdapterPlaces::AdapterPlaces(const Model& model, const ModelSource& source, std:
   for (const Binding& binding : bindings) {
     if (has_place(binding, model.spec)) placed.push_back(&binding);
   }
-  // Some products are gathered: each rank gets the columns that other ranks have computed. The adapter's change is added after that, to the
-  // whole product, so each rank needs the whole change. To a product that is not gathered, a rank adds only its own part of the change.
+  // If the ranks gather the product of a matrix (each rank gets the columns that the others have computed), the adapter's change is added
+  // after that, to the whole product. So each rank needs the whole change: its binding is made whole here. If the product is not
+  // gathered, a rank adds only its own part of the change.
   const auto as_changed = [](const Binding& binding) {
     Binding changed = binding;
     if (!is_gathered_behind(binding.role)) return changed;

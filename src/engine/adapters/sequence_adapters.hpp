@@ -14,8 +14,8 @@
 
 namespace tessera::detail {
 
-// Returns the position at which the adapter's last invocation among `tokens` begins; nullopt if `tokens` has none. Precondition: the
-// adapter has an invocation.
+// Returns the position at which the adapter's invocation (the tokens that activate it) begins among `tokens`; if it is there several
+// times, the last one counts. nullopt: `tokens` does not have the invocation. Precondition: the adapter has an invocation.
 [[nodiscard]] std::optional<std::uint64_t> last_invocation(const Adapter& adapter, std::span<const Token> tokens) noexcept;
 
 class SequenceAdapters {
@@ -51,26 +51,27 @@ class SequenceAdapters {
 
   // Returns the number of adapters that change the row at `position`: the first elements of list().
   [[nodiscard]] std::uint32_t active_at(std::uint64_t position) const noexcept;
-  // Returns the first position whose row differs between a sequence with these adapters and a sequence with `other`; UINT64_MAX if no row
-  // differs.
+  // Returns the first position at which adapters make a difference between a sequence with these adapters and one with `other`: rows
+  // before it are computed alike. Returns UINT64_MAX if all rows are.
   [[nodiscard]] std::uint64_t first_difference(const SequenceAdapters& other) const noexcept;
 
   [[nodiscard]] bool wait_for_invocation() const noexcept;
-  // Activates each waiting adapter whose invocation begins among `tokens`, from its last invocation on. The first of `tokens` is at
-  // `position`. Adapters that are already active do not change.
+  // Activates each waiting adapter whose whole invocation is among `tokens`: from the first token of its last invocation on. The first of
+  // `tokens` is at `position`. Adapters that are already active do not change.
   void invoke(std::span<const Token> tokens, std::uint64_t position) noexcept;
-  // Returns these adapters for a sequence that consists of `tokens`. An adapter with an invocation begins at its last invocation among
-  // `tokens`.
+  // Returns these adapters for a sequence that consists of `tokens`. An adapter that is activated by its invocation begins at its last
+  // invocation among `tokens`; it waits if `tokens` has none. Adapters with a fixed first position keep it.
   [[nodiscard]] SequenceAdapters placed_in(std::span<const Token> tokens) const;
-  // Update the adapters when the sequence is edited. truncate(): only the first `tokens` tokens stay. An adapter that loses a token of its
-  // invocation waits again. erase(): tokens [first, last) are removed. All active adapters stay active, and their first positions move.
+  // Update the adapters when the sequence is edited. truncate(): only the first `tokens` tokens stay. An adapter that loses a token of
+  // its invocation waits again. erase(): tokens [first, last) are removed. All active adapters stay active, and their first positions
+  // move with the tokens.
   void truncate(std::uint64_t tokens) noexcept;
   void erase(std::uint64_t first, std::uint64_t last) noexcept;
   // Returns the first position of the adapters that would wait again after truncate(tokens); UINT64_MAX if there is none.
   [[nodiscard]] std::uint64_t first_cut(std::uint64_t tokens) const noexcept;
 
-  // Between settle() and release(), the same adapters stay active: invoke() activates no adapter, and truncate() makes no adapter wait.
-  // settle() is called when a request's whole prompt has decided which adapters are active.
+  // Keep the same adapters active between settle() and release(): invoke() activates no adapter, and truncate() makes none wait. settle()
+  // is called once a request's whole prompt is known, which decides the adapters that are active for the request.
   void settle() noexcept { is_settled_ = true; }
   void release() noexcept { is_settled_ = false; }
 

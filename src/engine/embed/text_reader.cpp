@@ -19,8 +19,8 @@ TextReader::TextReader(const Engine& engine, const std::shared_ptr<const Engine:
     : engine_(engine), state_(state), wish_(wish), stop_(std::move(stop)) {}
 TextReader::~TextReader() = default;
 
-// Reads as many texts together as the limits of Engine::State::texts allow. Every text has pages of its own, even if it does not fill a
-// page.
+// Reads the texts in groups, each group in one step: as many texts as the limits of Engine::State::texts allow. Every text has pages of
+// its own, even if it does not fill a page; so texts are counted in whole pages.
 Status TextReader::read(std::span<const TextTokens> texts, const Take& take) {
   const std::uint64_t page = state_->options.kv.page_tokens;
   const auto pages_of = [&](const TextTokens& text) { return (text.tokens.size() + page - 1) / page; };

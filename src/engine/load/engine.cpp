@@ -104,8 +104,9 @@ Status check_no_fallback(const backend::Backend& backend) {
   return {};
 }
 
-// Tells the observer of matrix inputs the name of each matrix: the name of the tensor that has the matrix. If a tensor has several matrices
-// in successive rows, only the first matrix gets the name.
+// Tells `observing`, the backend that records the inputs of matrices (for importance matrices), the name of each matrix: the name of the
+// file's tensor that has the matrix. If a tensor has several matrices in successive rows, which all read the same inputs, only the first
+// of them gets the name.
 void name_matrices(backend::ObservingBackend& observing, const detail::Model& model, const ModelSource& source,
                    std::span<const detail::Binding> bindings) {
   for (const detail::Binding& binding : bindings) {

@@ -18,8 +18,8 @@
 namespace tessera::detail {
 
 struct Identity {
-  // An operation, and the family of kernels that computes it. `dtype` is the weight format or KV type of the operation; automatic: all KV
-  // types.
+  // An operation, and the family of kernels that computes it. `dtype`: the weight format or KV type that the operation computes with;
+  // automatic: the operation has no type, or the family computes all KV types.
   struct Family {
     Operation operation;
     DType dtype;
@@ -32,9 +32,9 @@ struct Identity {
   std::string spec;  // spec_text(): all fields of ModelSpec that change results, windows included
 };
 
-// Returns a text with the names of the kernel families that compute a sequence with these KV types. It lists the families of attention, of
-// matrix products (one for each weight type) and, after "rest", of all other operations. If all operations have the same family, the text
-// is only the family's name. On a backend other than the CPU, the text begins with the backend's name and ": ".
+// Returns a text with the names of the kernel families that compute a sequence with these KV types. If all operations have the same
+// family, the text is only the family's name. Otherwise it lists the families of attention, of matrix products (one for each weight type)
+// and, after "rest", of all other operations. On a backend other than the CPU, the text begins with the backend's name and ": ".
 [[nodiscard]] std::string numerics_of(const Identity& identity, const KvOptions& kv);
 
 // Returns the name of the backend in a text of numerics_of().

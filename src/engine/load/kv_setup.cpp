@@ -15,8 +15,8 @@
 namespace tessera::detail {
 namespace {
 
-// Heap bytes of a page in the description of a step (its number) and in the step's execution (its address). The factor 2: lists grow by
-// doubling.
+// Heap bytes for one page in a step: the page's number in the step's description, and its address in the execution of the step. Factor 2:
+// lists grow by doubling, so up to half of a list's memory is unused.
 constexpr std::uint64_t kBytesInStep = 2 * (sizeof(PageId) + sizeof(std::byte*));
 // Heap bytes for the bookkeeping of one page: its entries in the pool, in the prefix index, in a sequence's tables and in a step.
 constexpr std::uint64_t kBytesOfPage = 160 + kBytesInStep;
@@ -124,9 +124,9 @@ Status check_kv_types(const backend::Backend& backend, const KvLayout& layout) {
 
 namespace {
 
-// Sets the type of the first `wide.first` and the last `wide.last` layers to `wide.dtype`. Counts only layers with keys and values of their
-// own; a layer that reads another layer's keys and values gets that layer's type. Error: invalid_argument, `wide` names more layers than
-// there are.
+// Applies `wide`: gives the first `wide.first` and the last `wide.last` layers the KV type `wide.dtype`. Counts only layers with keys and
+// values of their own; a layer that reads another layer's keys and values gets that layer's type. Error: invalid_argument, `wide` names
+// more layers than there are.
 Status set_wide_layers(std::span<KvLayerNeeds> layers, const WideLayers& wide) {
   if (wide.dtype == DType::automatic) return {};
   const auto keeps = [](const KvLayerNeeds& layer) { return layer.shape.state_bytes == 0 && layer.shares == KvLayerNeeds::kOwn; };
@@ -154,8 +154,8 @@ Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved) {
   layers.reserve(spec.n_layers_with_heads() + 1);
   const auto add = [&](const LayerSpec& layer) -> Status {
     layers.push_back(needs_of(spec, layer));
-    // A layer without a mixer (neither attention nor a recurrent block) stores nothing, but must have a place in the layout. So the layer
-    // gets the place of the layer before it. The layer never reads the keys and values there.
+    // A layer without a mixer (neither attention nor a recurrent block) stores nothing, but the layout must have a place for each layer.
+    // So the layer shares the place of the layer before it, and never reads the keys and values there.
     if (layer.mixer != Mixer::none) return {};
     if (layers.size() == 1) {
       return make_error(ErrorCode::unsupported, "architecture \"{}\": layer 0 has no mixer; the KV cache needs one there", spec.architecture);
@@ -246,10 +246,10 @@ bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcep
 
 namespace {
 
-// Returns what a cache does with pages whose tokens the layers' window has passed. Usually these pages are freed. Exceptions:
-// - A stream keeps the pages: when it removes tokens, later tokens move up, and the window may see an earlier page again.
-// - A token budget keeps the pages unless leaves_windows() is true: if a drop removes tokens that a window sees, the window reaches further
-//   back, to earlier pages.
+// Returns what a cache does with a page after the layers' window has passed all its tokens. Usually it frees the page. Exceptions:
+// - A stream keeps the page: when tokens are removed, later tokens move up, and the window may see the page again.
+// - With a token budget, a drop may remove tokens that a window sees, so that the window then reaches further back. If leaves_windows()
+//   is true, that cannot happen, and the page is freed even after drops. If false, the page is kept.
 PassedPages passed_pages(const KvOptions& resolved, const StreamOptions& stream, const KvLayout& layout) noexcept {
   if (stream.window != 0) return PassedPages::keep;
   if (resolved.budget.tokens == 0) return PassedPages::give_back;

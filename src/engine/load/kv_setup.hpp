@@ -41,11 +41,11 @@ struct KvBytes {
 // Makes the engine's pools. The pages lie in the backend's own memory (a GPU's) if it has any, otherwise in host memory. Precondition: the
 // engine's plan and backend are set.
 [[nodiscard]] Result<KvPools> make_kv_pools(const Engine::State& engine);
-// Makes a probe, which counts the tokens that a new session with these options would find in the prefix index. Returns nullptr if these
-// options do not use the index.
+// Makes a probe of the prefix index. It counts the tokens of a prompt that a new session with these options would find there. Returns
+// nullptr if these options do not use the index.
 [[nodiscard]] std::shared_ptr<PrefixProbe> make_prefix_probe(const Engine::State& engine, const KvOptions& resolved);
-// Returns whether each drop of this budget keeps, for every window of the layout, the tokens that the window sees and one page more. If
-// true, pages that a window has passed may be freed even after drops have edited the sequence.
+// Returns whether each drop of this budget keeps the tokens that any window of the layout sees, and one page more. If true, pages that a
+// window has passed may be freed even after drops have edited the sequence, because no window will reach back to them.
 [[nodiscard]] bool leaves_windows(const TokenBudget& resolved, const KvLayout& layout) noexcept;
 [[nodiscard]] Result<KvCache> make_kv_cache(const Engine::State& engine, const KvOptions& resolved,
                                             std::uint64_t context, const StreamOptions& stream = {});

@@ -22,8 +22,8 @@ class PlannedExecutor final : public Executor {
   std::size_t concurrency_;
 };
 
-// Makes n ranks. The machine's backend becomes rank 0's backend. make(part) makes the executor of each further rank, and returns that
-// rank's backend.
+// Makes `n` ranks, each with a backend. Rank 0 gets the machine's backend. For each further rank, make(part) makes an executor and a
+// backend, and returns the backend. `where`: the place of the other ranks (RankBackend::Ranks).
 template <class Make>
 Status add_ranks(Machine& machine, std::uint32_t n, RankBackend::Ranks where, Make make) {
   machine.ranks = std::make_unique<ThreadRanks>(n);

@@ -20,9 +20,9 @@ struct Machine {
   std::vector<std::unique_ptr<RankPart>> parts;        // [ranks], without models; empty: one rank only
 };
 
-// Makes the backend: starts threads, unless the options bring an executor, and opens the device. Precondition: resolve_options() returned
-// `options`. Errors: an instruction set, numerics or a device that does not exist here; no memory. `others`: connections to the ranks in
-// other processes; nullptr: there are none.
+// Makes the backend for `options`: starts threads, unless the options bring an executor, and opens the device. `others`: connections to
+// the ranks in other processes; nullptr: there are none. Precondition: resolve_options() returned `options`. Errors: an instruction set,
+// numerics or a device that does not exist here; no memory.
 [[nodiscard]] Result<Machine> make_backend(const EngineOptions& options, Communicator* others = nullptr);
 
 // Makes a backend for planning, without threads and without opening a device. It computes bytes of memory, but no results.

@@ -48,8 +48,8 @@ void for_each_setting(const Settings& settings, const Keep& keep) {
   }
 }
 
-// Returns whether the file has a key with this name and this value. Comparing only names is not enough: a source may call a setting by a
-// name that is also a key of the file, but a key for something else.
+// Returns whether the file has a key with this name and this value, so that the setting is already listed as a key. The name alone is not
+// enough: a source may call a setting by the name of a key of the file that has another meaning and value.
 bool has_key(const Settings& settings, std::string_view name, const SettingValue& value) {
   const std::optional<SettingValue> of_key = settings.find_key(name);
   return of_key && same(*of_key, value);

@@ -44,8 +44,8 @@ std::uint64_t session_bytes(const ModelSpec& spec, std::uint64_t context, const 
   return logits + tokens + rows + sampler + votes + hidden;
 }
 
-// Returns the tokenizer's bytes. First checks that the vocabulary is no larger than the embedding table, so that a damaged file is rejected
-// before memory is allocated for it.
+// Returns the bytes of memory of the tokenizer; 0 if the engine will have none. First checks that the vocabulary is no larger than the
+// embedding table, so that a damaged file is rejected before memory is allocated for it.
 Result<std::uint64_t> tokenizer_bytes(const ModelSource& source, const EngineOptions& options, const ModelSpec& spec) {
   TESSERA_TRY(const bool has, has_tokenizer(source, options));
   if (!has) return std::uint64_t{0};
@@ -194,9 +194,9 @@ Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptio
 
 namespace {
 
-// Marks the matrices whose inputs must be rounded, according to the model's files. Two kinds of matrices are never marked. Tables of
-// embeddings are looked up and not multiplied. The per-head matrices of latent attention are a rearranged matrix of the files, so their
-// inputs are not the inputs that the files want rounded.
+// Marks the matrices whose inputs a product must round, as the model's files demand. Two kinds of matrices are never marked. Tables of
+// embeddings: they are looked up and not multiplied. The per-head matrices of latent attention: they are rearranged from a matrix of the
+// files, and their inputs are not the inputs that the files want rounded.
 Status mark_rounded(std::vector<Binding>& bindings, const ModelSource& source, const backend::Backend& backend) {
   for (Binding& binding : bindings) {
     const bool is_looked_up = binding.role == Role::token_embd || binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd;
@@ -258,7 +258,8 @@ Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* head
   }
   TESSERA_TRY_STATUS(check_kv_types(backend, layout));
   TESSERA_TRY_STATUS(check_budget(layout, options.kv_budget));
-  // Texts that are read together do not share pages, and a short text does not fill its last page. So twice the tokens of a step are
+  // Number of tokens whose keys and values are planned: the context. Exception: an encoder (a Sight other than `back`) reads many texts
+  // in one step. The texts do not share pages, and a short text does not fill its last page, so at least twice the tokens of a step are
   // planned.
   blueprint.kept_tokens = spec.sight == Sight::back ? plan.context : std::max<std::uint64_t>(plan.context, 2 * std::uint64_t{options.step_rows});
   TESSERA_TRY(const KvBytes kv, kv_bytes(layout, blueprint.kept_tokens, kv_options, options.kv_budget));

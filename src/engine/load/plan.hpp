@@ -39,8 +39,9 @@ struct Blueprint {
 // Returns whether the engine will have a tokenizer: true if the options ask for one and the file has one.
 [[nodiscard]] Result<bool> has_tokenizer(const ModelSource& source, const EngineOptions& options);
 
-// Plans the engine. Checks the header before anything is built from it. `heads`: draft heads from another file, whose tensors `source` has
-// (JoinedSource); nullptr: none. Errors: every fault of the file's header or tokenizer that load() would report.
+// Makes the Blueprint of an engine: the sizes of everything that load() will allocate, and the tensors that it will read. Checks the
+// file's header before anything is built from it. `heads`: draft heads from another file, whose tensors `source` has too (JoinedSource);
+// nullptr: none. Errors: every fault of the file's header or tokenizer that load() would report.
 [[nodiscard]] Result<Blueprint> make_blueprint(const ModelSource& source, const HeadFile* heads, const EngineOptions& options,
                                                const backend::Backend& backend);
 

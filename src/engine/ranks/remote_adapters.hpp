@@ -18,8 +18,8 @@ class RemoteAdapters {
   // `queue`: the engine's queue for the use of its ranks.
   RemoteAdapters(RemoteRanks& ranks, FairQueue& queue) noexcept : ranks_(ranks), queue_(queue) {}
 
-  // Sends the adapter to all ranks, unless they already have an adapter of the same content. Errors: cancelled; device_error, a rank has
-  // disconnected or refuses.
+  // Begins one use of the adapter: sends it to all ranks, unless they already have an adapter of the same content. Errors: cancelled;
+  // device_error, a rank has disconnected or refuses.
   Status add(const AdapterFile& adapter, const std::stop_token& stop);
   // Ends one use of an adapter that add() has sent.
   void remove(const Hash128& content) noexcept;

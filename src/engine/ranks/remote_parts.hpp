@@ -29,8 +29,8 @@ class RemoteParts final : public OtherParts {
   // The place of a rank's bytes in a layer's pages of all heads.
   struct Place;
 
-  // Calls each(part, pages) for runs of consecutive pages; the bytes of a run are about one message (kMessageBytes). `part` describes the
-  // run.
+  // Cuts the pages into runs of consecutive pages, each of about the size of one message (kMessageBytes), and calls each(part, pages) for
+  // each run. `part` describes the run, and `pages` are the pages of the run.
   using EachRun = std::function<Status(LayerPages& part, std::span<std::byte* const> pages)>;
   Status for_runs(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::span<std::byte* const> pages, const EachRun& each);
   [[nodiscard]] LayerPages describe(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::uint64_t end_page) const;

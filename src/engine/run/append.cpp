@@ -20,8 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Marks the rows whose logits are wanted, and returns their number. The first `pending` rows are pending tokens; the others are the
-// caller's tokens.
+// Marks the rows whose logits the caller wants (AppendOptions::rows or ::logits), and returns the number of these rows. `rows` are the
+// rows of the session's part: first `pending` rows of pending tokens, then the rows of the tokens that the caller appends. Error:
+// invalid_argument, the options name a row that does not exist, or an undefined kind of logits.
 Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, const AppendOptions& options) {
   const std::size_t n_tokens = rows.size() - pending;
   if (!options.rows.empty()) {
@@ -45,8 +46,8 @@ Result<std::size_t> mark_wanted(std::span<RunRow> rows, std::size_t pending, con
   return rows.size() - from;
 }
 
-// Begins the session's part of the run: its pending tokens, then `tokens`. Each -1 among `tokens` stands for the next element of
-// `embeddings`.
+// Begins the session's part of the run, and returns the part's index. The part's rows are the session's pending tokens, then `tokens`. A
+// token -1 stands for an embedding: the next element of `embeddings`.
 std::size_t begin_tokens(Run& run, Session::State& session, std::span<const Token> tokens, std::span<const float* const> embeddings = {}) {
   const std::size_t part = run.begin_part(session);
   for (auto next = embeddings.begin(); const Token token : tokens) {
@@ -136,8 +137,9 @@ Result<std::vector<float>> score(Session::State& session, std::span<const Token>
                       "the logits after the last token are not known (they were not asked for, or the session was "
                       "truncated): call append({{}}) first, which computes them");
   }
-  // All rows write their logits to the same place, one after another, so that the last row's logits remain. A token's score comes from the
-  // logits of the row before the token. So the score of tokens[0] comes from the last pending row.
+  // A token's score comes from the logits of the row before the token. So all rows of the new tokens want logits, and also the last
+  // pending row: it gives the score of tokens[0]. All these rows write their logits to the same memory, one after another. `done` (below)
+  // reads a row's logits before the next row overwrites them.
   TESSERA_TRY_STATUS(session.next_logits.ensure(*session.shared->options.memory, 1, vocab));
   const std::span<float> row = session.next_logits.values().first(vocab);
   for (RunRow& wanted : run.rows(part).subspan(pending > 0 ? pending - 1 : 0)) {

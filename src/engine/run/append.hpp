@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-// Implements Session::append(). `embeddings` has a pointer [d_model] for each -1 among the tokens, in order. If `embeddings` is empty, -1
-// is an error.
+// Implements Session::append(). A token -1 stands for an embedding. `embeddings` has a pointer to d_model values for each -1 among the
+// tokens, in order. If `embeddings` is empty, a token -1 is an error.
 Result<Logits> append(Session::State& session, std::span<const Token> tokens, const AppendOptions& options,
                       std::span<const float* const> embeddings = {});
 // Implements Session::score().

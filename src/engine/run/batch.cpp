@@ -52,8 +52,10 @@ struct Member {
   Status outcome = {};
 };
 
-// Claims the sessions of a batch, and returns them in the order of their first rows. sessions[i] is the session of row i. Fills `order`,
-// which must have one element for each row; the members' `rows` refer to it.
+// Groups the rows of a batch by session. sessions[i] is the session of row i. Returns a Member for each session, in the order of the
+// sessions' first rows. Claims each session for this call; if that fails, because another call is using the session, Member::outcome is
+// the error. Fills `order` with the indices of all rows, grouped by session: Member::rows refers to a range of `order`. Precondition:
+// `order` has one element for each row.
 std::vector<Member> members_of(std::span<Session::State* const> sessions, std::span<std::size_t> order) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(sessions[i], i); });
@@ -104,8 +106,9 @@ Status check_entry(const Session::State& session, const Batch::Entry& entry) {
   return {};
 }
 
-// Lets `row` take the place of the row of the session's last pending token. Only the token (or embedding) stays: `row` says which outputs
-// are wanted. Error: invalid_argument, the batch has an earlier row of this session.
+// Replaces the session's last row in the run, which is the row of its last pending token, by `row`. `row` is a row of the batch that adds
+// no token (Batch::Place::pending): it only says which outputs of the pending token are wanted. So the replaced row's token (or
+// embedding) is kept. Error: invalid_argument, the batch has an earlier row of this session.
 Status stand_for_pending(Run& run, const Member& member, RunRow row) {
   const std::span<RunRow> rows = run.rows(member.part);
   if (rows.size() != member.session->pending().size() || rows.back().output != detail::RowOutput::nothing) {
@@ -122,8 +125,9 @@ class SharedPrompts {
  public:
   SharedPrompts(const Run& run, std::size_t d_model) noexcept : run_(run), d_model_(d_model) {}
 
-  // Returns whether `part` begins with a page of the same inputs as the prepared part `first`. If so, `part` should wait until `first` is
-  // committed, and then use its pages.
+  // Returns whether `part` should wait until the prepared part `first` is committed. It should, if both parts begin with the same inputs,
+  // at least one full page of them that `first` will compute: after the commit, `part` can use the pages of `first` instead of computing
+  // the same inputs again.
   [[nodiscard]] bool waits_for(std::size_t part, std::size_t first) const noexcept {
     const detail::Part &one = run_.part(first), &other = run_.part(part);
     if (one.phase != detail::Part::Phase::prepared || one.begin != 0 || !is_new(*other.session) || !run_.whole_model()) return false;

@@ -49,8 +49,8 @@ void HostDraws::draw_items(std::size_t first, std::size_t last) noexcept {
   }
 }
 
-// Draws from all collected rows in parallel. Rows that share a sampler are one task, because a sampler must be used by one thread at a
-// time.
+// Draws from all collected rows in parallel. Rows that share a sampler are drawn by one task, one after another, because only one thread
+// at a time may use a sampler.
 void HostDraws::draw_all() noexcept {
   std::ranges::sort(items_, [](const Item& a, const Item& b) {
     return a.draw->sampler != b.draw->sampler ? std::less<>()(a.draw->sampler, b.draw->sampler) : a.slot < b.slot;

@@ -23,21 +23,22 @@ struct Draw {
   Status status = {};
 };
 
-// Draws the token after a row from the row's logits [vocab], and stores the token in draw.piece. Never draws a suppressed token. `history`:
-// the sequence's tokens up to the row's own token. Stores an error in draw.status.
+// Draws the token that follows a row, from the row's logits [vocab], and stores the token in draw.piece. Never draws a token of
+// `suppressed`. Stores an error in draw.status. `history`: the sequence's tokens up to the row's own token. `position`: the argument of
+// Sampler::sample(), which chooses the random number.
 void draw_from(Draw& draw, std::span<const float> logits, std::span<const Token> history, std::uint64_t position,
                std::span<const Token> suppressed) noexcept;
 
 // The draws of one step. Collects the logits of several rows, and then draws from these rows in parallel.
 class HostDraws {
  public:
-  // Begins a step with draws from `rows` rows. Allocates memory for the logits of the rows that are drawn from at once. `suppressed` must
-  // live until clear().
+  // Begins a step in which tokens are drawn from the logits of `rows` rows. Allocates memory for the logits of those rows that are drawn
+  // from at the same time: as many rows as `executor` has threads, at most 64. `suppressed` must live until clear().
   Status begin(Memory& memory, Executor& executor, std::size_t rows, std::size_t vocab, std::span<const Token> suppressed);
   // Returns the place to which the next row's logits are written  [vocab].
   [[nodiscard]] std::span<float> destination() noexcept;
-  // Adds the row whose logits are now at destination(). Draws from all collected rows if there is no room for more, or if this is the
-  // step's last row. Exception: if a step has only one row, finish() draws from it.
+  // Collects the row whose logits are now at destination(). If there is no memory for the logits of another row, or this is the step's
+  // last row, draws from all collected rows. Exception: if a step has only one row, finish() draws from it.
   void add(Draw& draw, std::span<const Token> history, std::uint64_t position) noexcept;
   // Draws from the remaining rows, on the calling thread.
   void finish() noexcept;

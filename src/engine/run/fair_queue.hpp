@@ -1,5 +1,5 @@
-// First come, first served access to the backend, which runs one step at a time. While one thread computes a long prompt, other threads get
-// their turn between two of its steps.
+// Gives threads access to the backend, which runs one step at a time, in the order in which the threads asked. A thread asks again before
+// each step. So while one thread computes the many steps of a long prompt, other threads get their turns between these steps.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,6 @@
-// Lets the model's draft heads guess the tokens after a session's last token. The keys and values of guesses are written to positions after
-// the session's end. The step that verifies the drafts overwrites these positions.
+// Lets the model's draft heads guess tokens after a session's last token, which then serve as drafts (speculation). The keys and values
+// of guesses are written to positions after the session's end, and do not belong to the session. The step that verifies the drafts
+// overwrites these positions.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +11,18 @@
 
 namespace tessera::detail {
 
-// Returns the hidden state after the session's last computed token  [d_model]. Empty if the engine has no draft heads, or if the session
-// computes only a range of layers, has no computed tokens, or is suspended.
+// Returns the hidden state after the session's last computed token [d_model], from which the first guess begins. Returns an empty span if
+// there is none: the engine has no draft heads, or the session computes only a range of layers, has no computed tokens, or is suspended.
 [[nodiscard]] std::span<const float> hidden_behind(const Session::State& session) noexcept;
 
-// Reserves `most` positions after the session's pending token. Errors: invalid_state, the heads cannot guess for this session; errors of
-// KvCache::reserve().
+// Reserves `most` positions after the session's pending token, for the keys and values of guesses. Errors: invalid_state, the heads
+// cannot guess for this session; errors of KvCache::reserve().
 Status reserve_guesses(Session::State& session, std::size_t most);
 
-// Writes the logits [vocab] of the token after `token`. Replaces `hidden`, the hidden state before `token`, by the hidden state for the
-// next guess. `ahead`: number of earlier guesses. In the first guess `token` is the session's pending token. Precondition:
-// reserve_guesses() has succeeded.
+// Computes one guess: writes the logits [vocab] of the token that follows `token`. `hidden` [d_model] is the hidden state of the token
+// before `token`; it is replaced by the hidden state that the next guess needs. `ahead` is the number of guesses before this one. In the
+// first guess (ahead = 0) `token` is the session's pending token; later it is the token that the caller chose after the guess before.
+// Precondition: reserve_guesses() has succeeded.
 Status guess(Session::State& session, std::size_t ahead, Token token, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop);
 
 }  // namespace tessera::detail

@@ -1,5 +1,6 @@
-// Working lists that calls reuse, so that a decode step allocates no lists. There are at most as many lists as calls that ever ran at the
-// same time. The memory of long lists (of prompts) is freed after use.
+// Keeps the working lists of finished calls for later calls, so that a decode step need not allocate lists. A pool has at most as many
+// lists as there ever were calls at the same time. Only short lists keep their memory: the memory of long lists (of prompts) is freed
+// after use.
 #pragma once
 
 #include <mutex>
@@ -9,8 +10,8 @@
 
 namespace tessera::detail {
 
-// A pool of working lists of type T. T must be default-constructible and movable, and have a clear() noexcept that also frees excess
-// memory.
+// A pool of objects of type T, each with the working lists of one call. T must be default-constructible and movable, and have a clear()
+// noexcept that empties the lists and frees the memory of long ones.
 template <class T>
 class Recycled {
  public:

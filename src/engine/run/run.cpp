@@ -180,8 +180,9 @@ Status Run::prepare(std::size_t i) noexcept {
       }
     }
     if (options_.keep == Keep::rows && whole_model()) {
-      // Takes pages of the part's first rows from the prefix index, but only of rows before the first one that has an output or votes. At
-      // least one row must be computed.
+      // Takes the pages of the part's first rows from the prefix index, if it has them, so that these rows need not be computed. Rows
+      // from the first one with an output or votes on must be computed, so their pages are not taken. The part's last row is always
+      // computed.
       std::size_t n = 0;
       const auto all = std::span<const RunRow>(rows(i));
       while (n + 1 < all.size() && all[n].output == RowOutput::nothing && !all[n].votes) ++n;
@@ -193,8 +194,8 @@ Status Run::prepare(std::size_t i) noexcept {
   return status;
 }
 
-// Adds the pages of the part's sequence to the step, and then the pages of the part's branches. In the step, the branches' indices directly
-// follow the index of the part's own sequence.
+// Adds the part's sequence, with its pages, to the step's description, and then a sequence for each branch of the part. So the indices of
+// the branches follow the index of the part's own sequence directly, as DescribedRow::branches requires.
 void Run::add_sequences(std::size_t i) {
   const Part& part = lists_->parts[i];
   for (const Part& one : std::span<const Part>(lists_->parts).subspan(i, 1 + part.branches)) {
@@ -202,7 +203,8 @@ void Run::add_sequences(std::size_t i) {
   }
 }
 
-// Fills the step's description with the next rows of prepared parts. A part fails here if its own stop was requested.
+// Describes the next step: fills the description with rows of prepared parts, until the step is full. `at` is the place of the first row;
+// it becomes the place of the first row that is left for the next step. A part fails here if a stop of this part was requested.
 void Run::fill_step(Cursor& at) {
   RunLists& lists = *lists_;
   lists.clear_step();
@@ -265,8 +267,8 @@ bool draws_on_backend(const Engine::State& engine, const Sampler& sampler, std::
   return engine.backend->samples() && logprobs == 0 && engine.tokenizer.suppressed().empty() && sampler.recipe();
 }
 
-// Describes the outputs of the step's rows. If the backend does not draw a row's token, the token is drawn here from the row's logits.
-// Returns the number of such tokens.
+// Describes the outputs of the step's rows. Returns the number of tokens that the backend does not draw (draws_on_backend()). The
+// output of such a row becomes its logits, from which the token is drawn here.
 std::size_t Run::describe_outputs() {
   RunLists& lists = *lists_;
   std::size_t host_draws = 0;

@@ -64,17 +64,17 @@ class Run {
   Run& operator=(const Run&) = delete;
   ~Run();  // undoes all parts that are not committed, left or undone
 
-  // Sets a function that is called after each step with two numbers: rows of prepared parts that are computed, and rows in all. If it
-  // returns false or throws, all parts are undone. The function must outlive the run.
+  // Sets a function that is called after each step with two numbers of rows, both of prepared parts: `done`, the rows that are computed,
+  // and `total`, all rows. If it returns false or throws, all parts are undone. The function must outlive the run.
   void set_progress(const std::function<bool(std::size_t done, std::size_t total)>& progress) noexcept {
     if (progress) progress_ = &progress;
   }
   // Sets a function that is called when a row's logits or hidden state have been written. The function must outlive the run.
   void set_done(const std::function<void(std::size_t row)>& done) noexcept { done_ = &done; }
 
-  // Begins a session's part, and returns the part's index. The part's first rows are the session's pending tokens, at most `most` of them.
-  // Rows of add() follow, unless more than `most` tokens are pending. A session can have only one part. `stop` stops only this part, and is
-  // checked before every step.
+  // Begins a session's part, and returns the part's index. The part's first rows are the session's pending tokens, at most `most` of
+  // them. If these are all pending tokens, add() adds further rows after them; if not, add no rows. A session can have only one part.
+  // `stop` stops only this part, and is checked before every step.
   std::size_t begin_part(Session::State& session, const std::stop_token& stop = {}, std::size_t most = ~std::size_t{0});
   // Begins a part of drafts that follow `ahead` drafts of an earlier run (leave()). The part has no pending tokens.
   std::size_t begin_drafts(Session::State& session, std::uint64_t ahead);
@@ -82,7 +82,7 @@ class Run {
   // it; several branches of one part follow each other. `fork` is a fork of the session's cache with reserved pages for the rows
   // (KvCache::reserve_branch()). It must outlive compute(). Do not prepare or commit a branch.
   std::size_t begin_branch(Session::State& session, const KvCache& fork, std::uint64_t position, const std::stop_token& stop);
-  // Declares that the `n` parts after `part` are its branches. After this call, RunRow::also may be set.
+  // Declares that the `n` parts after `part` are its branches. After this call, RunRow::also may be set in the rows of `part`.
   void set_branches(std::size_t part, std::size_t n) noexcept { lists_->parts[part].branches = n; }
   // Reserves memory for further parts and rows, so that adding them cannot fail.
   void make_room(std::size_t parts, std::size_t rows);

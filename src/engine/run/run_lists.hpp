@@ -20,8 +20,8 @@ struct RunRow {
   Token token = 0;
   RowOutput output = RowOutput::nothing;
   bool votes = false;                // the row votes for a token budget; set by Run::prepare()
-  // Number of branches to whose pages the row's key and value are also written. The branches are the parts that follow the row's part in
-  // the run.
+  // Number of branches that also see this row, so that its key and value are written to their pages too. The branches are the first
+  // `also` parts after the row's part.
   std::uint32_t also = 0;
   std::uint32_t segment = 0;
   const float* embedding = nullptr;  // [d_model], used instead of the token's embedding

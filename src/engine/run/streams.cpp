@@ -27,8 +27,9 @@ Status cut_if_full(Session::State& session) noexcept {
 
 namespace {
 
-// Prepares the part. If its session has adapters that wait for their invocation, first looks for the invocation among the part's new
-// tokens. Drafts and drawn tokens (which are pending) do not count as new tokens: the result must not depend on whether a token was
+// Prepares the part (Run::prepare()). Exception: if an adapter of the session waits for its invocation (the tokens that activate it),
+// first looks for the invocation among the part's new tokens, because the adapter changes the rows from there on. Drafts are not
+// searched, and neither are pending tokens, because drawn tokens are pending. Otherwise the result could depend on whether a token was
 // drafted.
 Status prepare(Run& run, std::size_t part) noexcept {
   Session::State& session = *run.part(part).session;

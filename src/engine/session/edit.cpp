@@ -12,8 +12,8 @@
 namespace tessera::detail {
 namespace {
 
-// Limit of a stream's history, in multiples of the context. A stream may go on without end, so a history that grows beyond this limit is
-// dropped.
+// Limit of the length of a session's history (History::tokens), in multiples of the context. A stream may go on without end; if its
+// history grows beyond this limit, the history is dropped, and verify() can no longer check the session.
 constexpr std::size_t kHistoryContexts = 4;
 
 // Records one edit in the history: the removal of these runs of tokens.
@@ -80,8 +80,8 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   std::vector<Token>& tokens = session.tokens;
   if (position >= tokens.size()) return;
   const std::size_t length = session.kv.length();
-  // An adapter whose invocation is cut has changed the tokens from the invocation's first token on. These tokens must be computed again
-  // without the adapter.
+  // If the truncation removes a token of an adapter's invocation, the adapter is no longer active. But it has changed the rows from the
+  // invocation's first token on. So the tokens from there on must be computed again, without the adapter.
   const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(position, session.adapters.first_cut(position)));
   if (session.kv.edited() && kept < length) note_removal(session, kept, length);
   // The page may have been offered while it was full, so another sequence may use it.
@@ -89,8 +89,9 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   session.kv.truncate(kept);
   session.votes.truncate(kept, session.removed);
   session.keep_tokens(position);
-  // The cache may now be shorter than `position`, because a window's pages were freed, or because recurrent layers went back to a
-  // checkpoint. The missing tokens become pending.
+  // The cache may now be shorter than `position`: the pages that the last window needs may be freed already, or recurrent layers went
+  // back to their last checkpoint. The tokens that the cache lacks become pending. If they cannot be computed again, the session is
+  // cleared.
   if (session.kv.length() < position && session.kv.length() < length && !can_recompute(session, session.kv.length())) {
     session.kv.clear();
     session.keep_tokens(0);
@@ -136,8 +137,8 @@ const SequenceAdapters& adapters_of(const Session::State& session) noexcept { re
 
 void release_adapters(Session::State& session) noexcept {
   session.adapters.release();
-  // An adapter whose invocation is incomplete has changed the tokens from the invocation's first token on. They become pending, and are
-  // computed again without the adapter.
+  // If an active adapter's invocation is incomplete, the adapter waits again. But it has changed the rows from the invocation's first
+  // token on. So the tokens from there on become pending, and are computed again without the adapter.
   const std::size_t length = session.kv.length(), kept = std::min<std::uint64_t>(length, session.adapters.first_cut(session.tokens.size()));
   if (kept < length) {
     if (session.kv.edited()) note_removal(session, kept, length);
@@ -183,8 +184,10 @@ Status check_movable(const ModelSpec& spec, std::string_view so) {
 
 namespace {
 
-// Moves the tokens after each removed run toward the front, so that the gaps close. Each key is moved only once. `move` already has memory
-// for the description, so nothing here throws.
+// Moves the computed tokens between and after the removed `runs` toward the front, so that the gaps close. `length`: number of computed
+// tokens before the removal. `first`: for each group of layers, the position before which tokens stay in place (MoveDescription::first).
+// Each key is moved only once, also if there are several runs. `move` is memory for the description: it has enough room already, so
+// nothing here throws.
 Status move_up(Session::State& session, std::span<const kv::TokenRun> runs, std::size_t length, std::span<const std::uint64_t> first,
                MoveDescription& move) {
   const Engine::State& engine = *session.shared;

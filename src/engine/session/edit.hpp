@@ -14,12 +14,13 @@
 
 namespace tessera::detail {
 
-// Returns an error (unsupported) if tokens of this model cannot move to another position. `so` is the end of the error's message, which
-// says what is therefore impossible ("none of its tokens can be dropped").
+// Returns an error (unsupported) if tokens of this model cannot move to another position. `so` ends the error's message. It names the
+// consequence for the caller, such as "none of its tokens can be dropped".
 [[nodiscard]] Status check_movable(const ModelSpec& spec, std::string_view so);
 
-// Returns whether the session's pages can be freed and its tokens computed again with the same bits. This is so if the sequence has no
-// dropped tokens, all its embeddings can be found again (SessionOptions::embedding_of), and no drop (token budget) or cut (stream) is due.
+// Returns whether the session can give up its pages to free memory, because its tokens can be computed again with the same bits. This is
+// so if the sequence has no dropped tokens, all its embeddings can be found again (SessionOptions::embedding_of), and no drop (token
+// budget) or cut (stream) is due.
 [[nodiscard]] bool can_give_pages_up(const Session::State& session) noexcept;
 // Frees all pages of the session. Afterwards all tokens are pending. Precondition: can_give_pages_up().
 void give_pages_up(Session::State& session) noexcept;
@@ -29,8 +30,8 @@ void truncate(Session::State& session, std::size_t position) noexcept;
 // Implements Session::use_adapters(). Tokens become pending from the first token on that the new adapters compute differently.
 Status use_adapters(Session::State& session, SequenceAdapters adapters) noexcept;
 [[nodiscard]] const SequenceAdapters& adapters_of(const Session::State& session) noexcept;
-// Undoes SequenceAdapters::settle() for the session's adapters. Adapters whose invocation is not among the session's tokens wait for it
-// again.
+// Undoes SequenceAdapters::settle() for the session's adapters: from now on, invocations activate adapters again. An adapter whose
+// invocation is not among the session's tokens waits for it again.
 void release_adapters(Session::State& session) noexcept;
 // Implements Session::remove().
 Status remove(Session::State& session, std::size_t first, std::size_t last);

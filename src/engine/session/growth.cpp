@@ -18,8 +18,9 @@ void add_pending(Session::State& session, std::span<const Token> tokens) noexcep
 
 namespace {
 
-// Takes pages from the prefix index for the first of `inputs`, which follow the session's computed tokens. Stops before the first row that
-// votes for a token budget, because that row must be computed. Returns the number of tokens whose pages were taken.
+// Takes pages from the prefix index for the first of `inputs`, as far as the index has them, and returns the number of tokens whose pages
+// were taken. `inputs` are the inputs after the session's computed tokens. `end`: end of the present prompt. Stops before the first row
+// that votes for a token budget, because that row must be computed.
 std::size_t adopt(Session::State& session, const KvInputs& inputs, std::uint64_t end) noexcept {
   const std::uint64_t length = session.kv.length();
   const std::uint64_t before_votes = Voters(session, end).first_from(length) - length;

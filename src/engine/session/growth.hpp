@@ -21,14 +21,14 @@ void drop_next_logits(Session::State& session) noexcept;
 // Appends pending tokens. Precondition: reserve_tokens() has reserved memory for them.
 void add_pending(Session::State& session, std::span<const Token> tokens) noexcept;
 
-// The result of reuse_prefix(): how many tokens were found in the prefix index.
-//
-// reuse_prefix() looks up the session's pending tokens, followed by the tokens of `prompt`. It takes the pages of the found tokens, and
-// appends the found tokens of `prompt` to the session. Precondition: the session has room for them. The last token of `prompt` (of the
-// pending tokens, if `prompt` is empty) is never taken from the index: its logits are wanted, so it must be computed.
+// The numbers of tokens whose pages reuse_prefix() has found in the prefix index.
 struct Reused {
   std::size_t pending = 0, prompt = 0;  // numbers of tokens
 };
+// Looks up the session's pending tokens, followed by the tokens of `prompt`, in the prefix index. Takes the pages of the tokens that are
+// found, and appends those of them that belong to `prompt` to the session. Precondition: the session has room for them.
+// The last token of `prompt` (of the pending tokens, if `prompt` is empty) is never taken from the index: its logits are wanted, so it must
+// be computed.
 Reused reuse_prefix(Session::State& session, std::span<const Token> prompt) noexcept;
 
 // Returns whether the session's drafts may branch. The session's cache must be paged, without recurrent layers and without a token
@@ -44,8 +44,8 @@ std::uint64_t begin_guesses(Session::State& session) noexcept;
 // Draws the token after the session's last token, from that last token's logits  [vocab].
 void draw_next(Draw& draw, const Session::State& session, std::span<const float> logits) noexcept;
 
-// The number of prompt tokens that were computed since the previous generation, and the seconds that this took. The next generation reports
-// them.
+// Number of prompt tokens that were computed since the previous generation, and the seconds that this took. A generation that begins
+// takes these figures from the session, to report them; give_back() returns them, if the generation does not report them after all.
 struct PromptFigures {
   std::size_t tokens = 0;
   double seconds = 0.0;

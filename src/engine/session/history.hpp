@@ -12,9 +12,9 @@
 namespace tessera::detail {
 
 struct History {
-  // Tokens [first, last) of the sequence were removed when `computed` tokens had been appended in all. (A truncation removes up to the
-  // end.) An edit that removes several runs moves the remaining tokens only once. Each run after the first has `joins` set, and the
-  // positions of all runs are positions before the edit.
+  // One removed run of tokens: [first, last) of the sequence, removed when `computed` tokens had been appended in all. (A truncation
+  // removes up to the end.) One edit can remove several runs, for example a drop of a token budget. The positions of all its runs are
+  // then those before the edit, because the remaining tokens move only once. `joins` is set in each of these runs except the first.
   struct Removal {
     std::size_t computed, first, last;
     bool joins = false;

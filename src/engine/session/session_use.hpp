@@ -12,8 +12,8 @@ namespace tessera::detail {
 
 class SessionUse {
  public:
-  // Reserves the session for one generation, from the generation's first call to its end. No other call may change the session in that
-  // time, even between the generation's calls.
+  // Reserves the session for one generation, from the generation's first call to its end (release()). No other call may change the
+  // session in that time, even between the generation's calls. Error: invalid_state, another generation has claimed the session.
   Status claim(const void* generation) noexcept {
     const void* nobody = nullptr;
     if (generation_.compare_exchange_strong(nobody, generation)) return {};

@@ -10,8 +10,8 @@
 
 namespace tessera::detail {
 
-// Limit of the rows of one step that vote (rows whose attention decides which tokens a budget keeps). The workspace has room for the scores
-// of these rows in one layer.
+// Limit of the number of rows of one step that vote (rows whose attention decides which tokens a budget keeps). The workspace has memory
+// for the attention scores of this many rows, in one layer.
 inline constexpr std::uint32_t kMostVoters = 32;
 
 // Checks a budget for the model and the backend. Errors: invalid_argument, unsupported.
@@ -20,9 +20,9 @@ inline constexpr std::uint32_t kMostVoters = 32;
 // As above, for a session of the engine. Further error: the session is a stream, which excludes a token budget.
 [[nodiscard]] Status check_token_budget(const TokenBudget& budget, std::uint64_t context, const StreamOptions& stream,
                                         const Engine::State& engine);
-// Checks a budget for a sequence whose first pages may have been freed, because a window has passed them. `first`: the first position of
-// which all layers still have keys and values. `layout`: the layout of the session that will get the budget. Error: invalid_argument, a drop
-// may need keys and values before `first`.
+// Checks whether a sequence can get this budget although its first pages may be freed (because a window has passed them). `first`: the
+// first position of which all layers still have keys and values. `layout`: the layout of the session that will get the budget. Error:
+// invalid_argument, a drop may need keys and values before `first`.
 [[nodiscard]] Status check_held(const TokenBudget& budget, const KvLayout& layout, std::uint64_t first);
 
 // Returns the shape of an engine's workspace. It includes voting rows if the engine's own budget chooses tokens by votes.

@@ -43,15 +43,15 @@ std::string why_unverifiable(const Session::State& s) {
   return {};
 }
 
-// Returns the inputs that the fresh session must compute: the session's computed tokens. If the session is edited: all tokens that were
-// ever appended.
+// Returns the inputs that verify() computes again in a fresh session, to compare the bits: the computed tokens of session `s`. If the
+// session is edited: all tokens that were ever appended to it, because the edits are repeated too.
 KvInputs computed_inputs(const Session::State& s) {
   if (s.kv.edited()) return {s.history.tokens, s.history.contents};
   return s.inputs().first(s.kv.length());
 }
 
-// Finds the embeddings with these contents (hashes) among `rows`  [n, d_model]. Returns a pointer for each content; nullptr if `rows` does
-// not have the embedding.
+// Finds the embeddings with these contents (hashes) among `rows` [n, d_model], the embeddings that the caller of verify() gives. Returns
+// a pointer for each content: to the embedding's values, or nullptr if `rows` does not have the embedding.
 std::vector<const float*> find_embeddings(std::span<const Hash128> contents, std::span<const float> rows, std::size_t d_model) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, const float*> given;
   if (!contents.empty()) {
@@ -108,8 +108,10 @@ struct Compared {
   std::uint64_t first, length;
 };
 
-// Compares the keys (or the values) of one head at positions [first, length) byte by byte. Returns the first position that differs, or
-// `length`. Adds the number of compared records to `found.compared`, and the number of different records to `found.records`.
+// Compares the keys (or the values, as `part` says) of one head in the session and in its replay, byte by byte, for the positions from
+// `first` up to, but not including, `length`. A record is the bytes of one position. Returns the first position whose records differ;
+// `length` if none differ. Adds the number of compared records to `found.compared`, and the number of different records to
+// `found.records`.
 std::uint64_t compare(const Compared& in, kv::KeyOrValue part, std::size_t head, Verification& found) {
   std::array<std::byte, kMaxHeadDim * sizeof(float)> left, right;
   const kv::HeadPart mine = in.session.head(part, head), other = in.replay.head(part, head);
@@ -199,8 +201,9 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     kv_options.kind = KvKind::contiguous;
     kv_options.prefix = PrefixReuse::off;
     kv_options.budget = {.tokens = kNoTokenBudget};
-    // A replay of edits needs all pages that the edits move. The cache of a stream frees no page that a window has passed, so the fresh
-    // session is made as a stream. But the fresh session must not remove tokens by itself, so its stream options are cleared below.
+    // If the session was edited, the fresh session repeats the edits, and needs all pages that the edits move, also pages that a window
+    // has passed. Only the cache of a stream keeps such pages, so the fresh session is made as a stream. It must not remove tokens by
+    // itself, so its stream options are cleared below.
     const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
     TESSERA_TRY(Session fresh,
                 s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));

@@ -51,8 +51,8 @@ enum class SectionType : std::uint32_t {
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals, and content_hash() of each embedding among its tokens
   votes = tag("VOTE"),    // u64: the position before which rows have voted; then for each of the first tokens a u64, its votes
-  // The section of an attention layer has its records, [key or value][head][position][bytes of a record]. Layers that share keys and values
-  // have one section, under the first of these layers. The section of a recurrent layer has its state after the last computed token.
+  // Attention layer: its records [key or value][head][position]; a record is the bytes of one key or value. Layers that share keys and
+  // values have one section, under the first of these layers. Recurrent layer: its state after the last computed token.
   layer = tag("LAYR"),
   seal = tag("SEAL"),     // u64: checksum over the header, and over each earlier section's header and checksum, in order
 };

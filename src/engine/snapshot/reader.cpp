@@ -56,8 +56,8 @@ std::string around_difference(std::string_view text, std::string_view other) {
   return fmt::format("{}{}", from > 0 ? "..." : "", detail::printable(text.substr(from), kAll));
 }
 
-// The backend that computed the saved session. A session of another backend can be restored, although this backend would have computed
-// other bits.
+// Says whether the saved session was computed by this engine's backend or by another. A session of another backend can be restored,
+// although this backend would have computed other bits: it is marked as edited.
 enum class SavedBy : std::uint8_t { this_backend, another };
 
 Error differs(const std::string& place, const char* what, std::string_view saved, std::string_view here,
@@ -77,8 +77,8 @@ std::pair<std::string_view, std::string_view> first_other_line(std::string_view 
   return {line(a), line(b)};
 }
 
-// The numerics (numerics_of()) that the model section of a saved session states, and the place of this section, for error messages.
-// check_numerics() checks the numerics later, when the KV types are known.
+// The numerics (a text of numerics_of()) that the model section of a saved session states, and the section's place in the file, for error
+// messages. check_numerics() compares them with the engine's numerics later, when the KV types of the session are known.
 struct SavedNumerics {
   std::string text, place;
 };
@@ -364,8 +364,8 @@ Status make_room(const SectionReader& in, const SavedSession& saved, SavedBy by,
   }
   if (layout.has_state() && saved.length > 0) extent.states.push_back(saved.length);
   Status done = kv.install(extent);
-  // invalid_argument: no cache of this model can have these sizes, so the file is corrupt. Any other error (memory) is not the file's
-  // fault.
+  // If install() returns invalid_argument, no cache of this model can have these sizes, so the file is corrupt. Any other error (no
+  // memory) is not the file's fault, and is returned as it is.
   if (!done && done.error().code() == ErrorCode::invalid_argument) return in.corrupt("{}", done.error().message());
   return done;
 }

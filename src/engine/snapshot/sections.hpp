@@ -30,8 +30,8 @@ class SectionReader {
   Result<std::vector<std::byte>> whole(SectionType type, std::uint64_t length);
   // Like whole(), for a payload whose length is not known, but is at most `most` bytes.
   Result<std::vector<std::byte>> whole_up_to(SectionType type, std::uint64_t most);
-  // Returns the next whole records of the open section's payload, at least 1 and at most `most`, with `record_bytes` bytes each. They are
-  // valid until the next call. Their checksum is checked only by close().
+  // Returns the next records of the open section's payload: whole records of `record_bytes` bytes each, at least 1 and at most `most`.
+  // The returned bytes are valid until the next call. Do not rely on them before close(), which checks their checksum.
   Result<std::span<const std::byte>> records(std::uint64_t record_bytes, std::uint64_t most);
   // Closes the section. Checks that its payload was read to the end, and checks the checksum.
   Status close();

@@ -10,8 +10,9 @@ using backend::Act;
 namespace {
 namespace attention {
 
-// Computes queries, keys and values from the input, norms and rotates queries and keys, and writes keys and values to the pages. The
-// queries stay in Act::q. If the layer has a gate for attention's output, the gate's values stay in Act::gate.
+// MixerBlock::remember() of attention. Computes queries, keys and values from the input, norms and rotates queries and keys, and writes
+// keys and values to the pages. The queries stay in Act::q. If the layer has a gate for attention's output, the gate's values stay in
+// Act::gate.
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   const Weights& w = layer.weights;
   const bool has_gate = layer.spec.output_gate != OutputGate::none;
@@ -52,8 +53,8 @@ backend::AttentionShape shape_of(const Layer& layer) {
           .sinks = layer.weights.vector(Role::attn_sinks)};
 }
 
-// Attends with the queries to the keys and values in the pages, and adds the output projection of the result to the
-// residual stream x.
+// MixerBlock::look_back() of attention. Computes the attention of the queries over the keys and values in the pages, and adds the output
+// projection of the result to the residual stream x.
 Status look_back(const Pass& pass, const Layer& layer) {
   const Weights& w = layer.weights;
   TESSERA_TRY_STATUS(attend(pass, layer, shape_of(layer)));

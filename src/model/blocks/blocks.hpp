@@ -1,5 +1,6 @@
-// The blocks that layers are made of: a layer is one mixer and one feed. Each block has its own file, which defines one constant. To add a
-// block, write its file and add a line to the list of mixers or of feeds below.
+// The blocks that layers are made of: a layer has a mixer (MixerBlock) and a feed (FeedBlock). Each block has its own file, which defines
+// one constant with the block's functions. To add a block, write its file, declare its constant here, and add it to the list in
+// mixer_of() or feed_of().
 #pragma once
 
 #include <array>
@@ -53,8 +54,8 @@ extern const FeedBlock kGatedFeed;           // down(act(gate(input)) * up(input
 extern const FeedBlock kPlainFeed;           // down(act(up(input)))
 // The weighted sum of the experts chosen for a token, which are gated or plain FFNs, plus the shared expert, if there is one.
 extern const FeedBlock kExpertFeed;
-// The sum of a gated FFN and of the experts chosen for a token. Each of the two has a norm before and after it, and the router has a norm
-// too.
+// The sum of a gated FFN and of the experts chosen for a token (Gemma 4). The FFN has a norm before and after it, and so have the
+// experts; the router has a norm of its own before it.
 extern const FeedBlock kDenseAndExpertFeed;
 
 // Returns the layer's feed.
@@ -69,8 +70,9 @@ extern const FeedBlock kDenseAndExpertFeed;
 // Makes the workspace large enough for the router and the experts.
 void make_room_for_experts(const ModelSpec& model, const LayerSpec& layer, backend::WorkspaceShape& shape);
 
-// Computes for each row one vector for each layer: the token's embedding for that layer plus a projection of its ordinary embedding. The
-// result is Act::per_layer  [rows, n_layers, per_layer_dim].
+// Computes the inputs of per_layer_feed(), for models that have an embedding of each token for each layer. Each row gets a vector for
+// each layer: the token's embedding for that layer plus a projection of its ordinary embedding. The result is in Act::per_layer, with the
+// shape [rows, n_layers, per_layer_dim].
 Status per_layer_inputs(const Pass& pass);
 // Computes x += norm(projection(act(gate(x)) * v)), where v is the row's vector for this layer (per_layer_inputs()).
 Status per_layer_feed(const Pass& pass, const Layer& layer);

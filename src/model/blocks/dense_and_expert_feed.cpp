@@ -21,8 +21,8 @@ Status run(const Pass& pass, const Layer& layer, const Input& input) {
   TESSERA_TRY_STATUS(b.activated_linear({.kind = layer.spec.activation, .gate = Act::gate, .up = Act::up},
                                         *w.matrix(Role::ffn_down), nullptr, Act::h2));
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, w, Role::dense_post_norm), Act::h2, Act::h2));
-  // Compute the experts, with the result in Act::linear. The router's input is router_norm(x) divided by sqrt(d_model), a vector whose length
-  // is about 1.
+  // Compute the experts, with the result in Act::linear. The router reads the normed x (router_norm), divided by sqrt(d_model): a vector
+  // whose Euclidean norm is about 1.
   TESSERA_TRY_STATUS(b.norm(*norm_of(pass, w, Role::router_norm), Act::x, Act::h));
   TESSERA_TRY_STATUS(b.scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(pass.model.spec.d_model))), Act::h));
   TESSERA_TRY_STATUS(b.linear(*w.matrix(Role::router), Act::h, Act::router));

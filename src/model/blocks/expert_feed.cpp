@@ -56,8 +56,8 @@ Status run(const Pass& pass, const Layer& layer, const Input& input) {
     TESSERA_TRY_STATUS(b.linear(*w.matrix(Role::experts_out), Act::gate, Act::linear));
   }
   if (spec.shared_dim != 0) {
-    // The shared expert's result goes to Act::h2. Act::h2 is free here: only layers whose halves run in parallel use it, and these layers
-    // have no experts.
+    // Compute the shared expert, with the result in Act::h2. No layer with a shared expert uses Act::h2 for anything else. (Layers whose
+    // attention and FFN run in parallel do, but they have no experts.)
     const std::array parts{backend::LinearPart{w.matrix(Role::shared_up), nullptr, Act::up},
                            backend::LinearPart{w.matrix(Role::shared_gate), nullptr, Act::gate}};
     const bool has_gate = spec.ffn == Ffn::experts;

@@ -14,11 +14,13 @@ namespace latent {
 // Epsilon of the norms of latents. The authors' code has this value even if the model's other norms have another epsilon.
 constexpr float kLatentEps = 1e-6f;
 
-// Computes the step's keys and writes them to the pages, and computes the queries, which stay in Act::q. A query or key consists of a
-// turned part, which rope rotates, and a plain part, which rope does not change. Intermediate results:
+// MixerBlock::remember() of latent attention. Computes the step's keys, and writes them to the pages; computes the queries, which stay in
+// Act::q. A query or key consists of a turned part, which rope rotates, and a plain part, which rope does not change. Intermediate
+// results:
 // - Act::gate: the plain parts of the queries of all heads
 // - Act::attn: these plain parts times latent_k_b, so that they can be multiplied with latents instead of plain keys
-// - Act::up, Act::v: the turned parts of the queries, and of the key
+// - Act::up: the turned parts of the queries
+// - Act::v: the turned part of the key
 // - Act::k: the latent
 Status remember(const Pass& pass, const Layer& layer, const Input& input) {
   backend::Backend& b = pass.backend;

@@ -1,5 +1,5 @@
-// Pass is the context of one step's computation: the model, the backend and the step. All blocks get it. Below are operations that blocks
-// share.
+// Declares Pass, the context of one step's computation, which every block of a layer gets (model, backend and step), and the operations
+// that several blocks use.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ struct Pass {
   const Step& step;
 };
 
-// Describes what a block's first products read. With a norm: the norm of the residual stream x, which is computed into `act`. Without a
-// norm: the contents of `act`.
+// The input of a block's first products. If `norm` is set: the norm of the residual stream x; the products compute it and write it to
+// `act`. If `norm` is not set: the contents of `act`.
 struct Input {
   std::optional<backend::Norm> norm;
   backend::Act act;
@@ -32,18 +32,18 @@ Status products(const Pass& pass, const Input& input, std::span<const backend::L
 
 // Makes an activation of the workspace at least `columns` wide.
 void widen(backend::WorkspaceShape& shape, backend::Act act, std::uint64_t columns) noexcept;
-// Makes the workspace large enough for this layer's attention. Widens the activations of queries and of attention's output, and raises
-// the workspace's maxima of heads, of query heads for each KV head, and of head dimensions.
+// Makes the workspace large enough for this layer's attention: the width of queries and of attention's output, and the largest number of
+// heads, of query heads for each KV head, and of dimensions of a head.
 void make_room_for_attention(const LayerSpec& layer, backend::WorkspaceShape& shape) noexcept;
 
 // Multiplies each row of Act::q by the factor for the row's position. Does nothing in models whose queries do not grow with the position.
 Status grow_queries(const Pass& pass);
-// Computes the layer's attention: Act::attn = attention of the queries in Act::q. If rows vote for a token budget, the attention of layers
-// that see all keys counts as votes. Exception: if every layer has a window, the attention of all layers counts.
+// Computes the layer's attention: Act::attn = attention of the queries in Act::q. If rows of the step vote for a token budget, also
+// counts their votes in layers without a window. Exception: if every layer has a window, counts them in all layers.
 Status attend(const Pass& pass, const Layer& layer, backend::AttentionShape shape);
 
-// A term that a block adds to the residual stream: scale * post_norm(W in + bias), where W is `weight`. If `activated` is set, `activated`
-// replaces `in`.
+// A term that a block adds to the residual stream: scale * post_norm(W input + bias), where W is `weight`. The input is the activation
+// `in`. Exception: if `in` is Act::count, the input is `activated`, an activation function of activations.
 struct Branch {
   const backend::Matrix& weight;
   const backend::Vector* bias = nullptr;  // nullptr: no bias
@@ -53,8 +53,8 @@ struct Branch {
   float scale = 1.0f;
 };
 
-// Adds the branch's term to the residual stream x. Blocks change x only by this function or by rejoin_linear(), which is for a product that
-// is already computed.
+// Computes the branch's product, and adds the term to the residual stream x. If the product is computed already, call rejoin_linear()
+// instead. Blocks change x only by these two functions.
 Status rejoin(const Pass& pass, const Branch& branch);
 // Computes x += scale * post_norm(Act::linear), or x += scale * Act::linear if there is no post_norm.
 Status rejoin_linear(const Pass& pass, const std::optional<backend::Norm>& post_norm, float scale);

@@ -1,6 +1,7 @@
-// The EAGLE head (Li et al. 2024; EAGLE-1, and EAGLE-2, which has the same weights). It guesses the model's hidden state of a token (the
-// output of the final norm). First it computes x = W [e, h] + b, where e is the token's embedding and h the hidden state of the token
-// before. Then a decoder layer, without a norm before its attention, turns x into the guess. The model's output matrix computes the logits.
+// The EAGLE head (Li et al. 2024; EAGLE-1, and EAGLE-2, which has the same weights): a decoder layer that guesses the model's hidden
+// state (the output of the final norm) of a token, so that the model's output matrix can guess the token after it. With the token's
+// embedding e and the hidden state h of the token before, the layer's input is W [e, h] + b. There is no norm before the layer's
+// attention. The layer's output is the guess.
 #include "core/error.hpp"
 #include "model/blocks/blocks.hpp"
 #include "model/draft_heads.hpp"

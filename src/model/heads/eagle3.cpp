@@ -1,7 +1,11 @@
-// The EAGLE-3 head (Li et al. 2025). For the first guess, its hidden state is g = W [low, mid, high]: low, mid and high are the inputs of
-// three layers of the model (DraftHeadSpec::features), and W is a matrix of the head. For further guesses, g is the head's own output.
-// Queries, keys and values read [norm(e), norm(g)], where e is the token's embedding. The head's layer adds its outputs to g. After the
-// layer come a norm and an output matrix, which may lack the less frequent tokens.
+// The EAGLE-3 head (Li et al. 2025): a layer with a norm and an output matrix of its own, which guesses the token after the next. It
+// reads the token's embedding e and a hidden state g of the token before.
+// - First guess: g = W [low, mid, high]. These are the inputs of three layers of the model (DraftHeadSpec::features); W is a matrix of
+//   the head.
+// - Further guesses: g is the head's own output.
+//
+// Queries, keys and values are computed from [norm(e), norm(g)]. The layer adds its outputs to g (or to norm(g), see HeadResidual). The
+// output matrix may lack the less frequent tokens.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -45,8 +49,8 @@ Status watch(const Pass& pass, std::uint32_t layer) {
   return {};
 }
 
-// Computes queries, keys and values, and writes keys and values to the pages. Act::h2 has the tokens' embeddings and Act::h the hidden
-// states g. Act::x becomes the sum to which the layer adds its outputs.
+// Computes queries, keys and values, and writes keys and values to the pages. On entry Act::h2 has the tokens' embeddings, and Act::h the
+// hidden states g. On return Act::x has g or norm(g), the sum to which the layer adds its outputs.
 Status attend_to(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Weights& w = head.weights;
@@ -83,8 +87,9 @@ Status remember(const Pass& pass) {
   return attend_to(pass, head);
 }
 
-// Moves the logits at the beginning of `logits` to the places of the model's tokens. The other tokens get -inf. Precondition: `tokens` is
-// ascending, so that no logit is overwritten before it has moved.
+// Spreads the head's logits over the model's vocabulary. On entry logit i of the head, which belongs to the model's token tokens[i], is
+// in logits[i]; it moves to logits[tokens[i]]. Tokens that the head cannot guess get -inf. Precondition: `tokens` is ascending, so that
+// no logit is overwritten before it has moved.
 void spread(std::span<const Token> tokens, std::span<float> logits) noexcept {
   std::size_t end = logits.size();
   for (std::size_t i = tokens.size(); i-- > 0;) {

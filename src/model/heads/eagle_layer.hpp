@@ -10,8 +10,8 @@ namespace tessera::detail {
 // Returns the RMS norm that has these weights, with the head's own epsilon.
 [[nodiscard]] std::optional<backend::Norm> eagle_norm_of(const Pass& pass, const Weights& weights, Role weight);
 
-// Computes the rest of the layer once its keys and values are written: attention with the queries in Act::q, then the feed. Adds the output
-// of each to Act::x.
+// Computes the rest of the head's layer, after its keys and values have been written: attention with the queries in Act::q, then the
+// feed. Both add their outputs to Act::x.
 Status finish_eagle_layer(const Pass& pass, const Layer& head);
 
 // Computes logits by the model's own output matrix from `in`, in a step of one row. Writes them to `logits`  [vocab].

@@ -1,6 +1,7 @@
-// Medusa heads (Cai et al. 2024, Medusa-1). Head i (from 0) guesses the token i + 2 places after a row's token, from the row's hidden state
-// h after the final norm. h passes the head's residual blocks, h + silu(W h + b), and then the head's output matrix. The heads keep no keys
-// and values, and do not read the tokens that earlier heads have guessed.
+// Medusa heads (Cai et al. 2024, Medusa-1). Each head guesses the token at one distance: head i (from 0) the token i + 2 places after a
+// row's token. It computes the guess from the row's hidden state h after the final norm. First h passes the head's residual blocks, each
+// of which computes h + silu(W h + b); then the head's output matrix gives the logits. The heads keep no keys and values, and do not read
+// the tokens that other heads have guessed.
 #include <algorithm>
 
 #include "core/error.hpp"

@@ -18,8 +18,8 @@ const backend::Matrix& embeddings_of(const Pass& pass, const Layer& head) {
   return own != nullptr ? *own : *pass.model.weights.matrix(Role::token_embd);
 }
 
-// Computes x = W [norm(h2), norm(h)], where Act::h2 has the tokens' embeddings and Act::h the hidden states. W is two matrices here,
-// because Act::h2 and Act::h are not columns of one activation.
+// Computes the head's input x = W [norm(e), norm(h)], where Act::h2 has the tokens' embeddings e and Act::h the hidden states h. W is
+// kept as two matrices, one for each half, because e and h are in separate activations.
 Status join(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Weights& w = head.weights;
@@ -29,8 +29,9 @@ Status join(const Pass& pass, const Layer& head) {
   return b.linear_residual(*w.matrix(Role::mtp_token_in), nullptr, Act::h2, Act::linear, Act::x);
 }
 
-// Computes the head's input x from the residual streams of a step. A row uses the hidden state of the row before it in its sequence; the
-// first row of a sequence uses 0. Each sequence's last hidden state is kept in its hidden_layer().
+// Computes the head's input x for all rows of a step; Act::x has their residual streams. A row uses the hidden state of the row before it
+// in its sequence; the first row of a sequence uses 0. Each sequence's last hidden state is kept in its hidden_layer(), for the next
+// step.
 Status inputs_of_step(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Model& model = pass.model;

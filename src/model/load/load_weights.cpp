@@ -14,28 +14,32 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns the role of the tensor that divides the frequencies of the first rope: one number for each pair of dimensions. A file need not
-// have the tensor.
+// Returns the role of the tensor with the divisors of the first rope's frequencies, one for each pair of dimensions. With LongRoPE this
+// is the tensor of long or of short factors; otherwise rope_freqs (Llama 3.1), which a file need not have.
 constexpr Role factors_of(const RopeSpec& rope) noexcept {
   return rope.factors == LongRope::long_context    ? Role::rope_factors_long
          : rope.factors == LongRope::short_context ? Role::rope_factors_short
                                                    : Role::rope_freqs;
 }
 
-// Returns how many bytes of the file belong to a vector. If a tensor holds several vectors, that is only a part of the tensor.
+// Returns how many bytes of the file belong to a vector: the whole tensor, or a part of the tensor if it holds several vectors.
 std::uint64_t vector_file_bytes(const Binding& binding, const TensorInfo& tensor) noexcept {
   return binding.shape.count != 1 ? tensor.bytes : binding.whole_shape().inputs * tensor.bytes / tensor.dims[0];
 }
 
-// Returns how much YaRN lowers the frequency of a rope pair, as a share s between 0 and 1 (Peng et al. 2023, section 3.2). 0: the frequency
-// f does not change. 1: the frequency becomes f / factor. Between 0 and 1: the frequency becomes (1 - s) * f + s * f / factor.
+// Returns how much YaRN lowers the frequency f of a rope pair, as a share s between 0 and 1 (Peng et al. 2023, section 3.2). `pair`: the
+// pair's index.
+// - s = 0: the frequency stays f.
+// - s = 1: the frequency becomes f / factor (the factor by which YaRN stretches the context).
+// - Between 0 and 1: the frequency becomes (1 - s) * f + s * f / factor.
 double slowed_share(const RopeSpec& rope, double pair) noexcept {
   return std::clamp((pair - rope.first_slowed) / std::max(0.001, rope.all_slowed - rope.first_slowed), 0.0, 1.0);
 }
 
-// Returns the frequency of each pair of a rope. For pair i (from 0) the frequency is theta^(-2i/d), changed by scaling; theta is the rope's
-// base, and d the number of rotated elements (Su et al. 2021, section 3.2.2). Linear scaling divides all frequencies by one number, and YaRN
-// divides only some of the frequencies. `factors` (Llama 3.1, LongRoPE) has one divisor for each frequency.
+// Returns the frequency of each pair of a rope. For pair i (from 0) the frequency is theta^(-2i/d): theta is the rope's base, and d the
+// number of rotated elements (Su et al. 2021, section 3.2.2). Then scaling changes it. Linear scaling divides all frequencies by one
+// number (slowed_share() is then 1 for all pairs); YaRN divides only some of them. `factors` (Llama 3.1, LongRoPE) has a further divisor
+// for each frequency; empty: there are none.
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, const ModelSource& source) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -96,8 +100,9 @@ Status add_value_norms(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Adds the weights with which draft heads shift hidden states by one row: the weights of a convolution of width 2, which are 1 for the row
-// before and 0 for the row itself.
+// Adds the weights for shift_hidden(), by which draft heads give each row the hidden state of the row before it. The shift is computed as
+// a convolution of width 2, which backends have already: the weights are 1 for the row before and 0 for the row itself. Does nothing if
+// the heads do not keep hidden states as a state.
 Status add_hidden_shift(Model& model, backend::Backend& backend) {
   if (!keeps_hidden(model.spec, HiddenKept::as_state)) return {};
   std::vector<float> shift(2 * std::size_t{model.spec.d_model}, 0.0f);
@@ -106,8 +111,8 @@ Status add_hidden_shift(Model& model, backend::Backend& backend) {
   return {};
 }
 
-// Returns how many of a tensor's `bytes` in the file are read to compute one token. If the tensor has experts, only the experts that are
-// chosen for the token are read.
+// Returns how many of a tensor's `bytes` in the file are read to compute one token: all of them. Exception: of a tensor with the matrices
+// of all experts, only the matrices of the experts that a token uses (n_used).
 std::uint64_t read_for_a_token(std::uint64_t bytes, const Binding& binding, const ModelSpec& spec) noexcept {
   const bool is_experts = row_of(binding.role).count == extent::experts;
   return !is_experts || binding.shape.count == 1 ? bytes
@@ -171,8 +176,8 @@ WeightBytes weight_bytes(std::span<const Binding> bindings, const ModelSource& s
 
 namespace {
 
-// Reads the weights of one binding after another. With ReadBytes::all, hashes every byte of every weight in the file's order, also of rows
-// that other ranks have.
+// Reads the weights, one binding after another. With ReadBytes::all it reads and hashes every byte of every weight, in the file's order,
+// also rows that other ranks have: the hash of all weights must be the same on all ranks.
 class BindingReader {
  public:
   using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;

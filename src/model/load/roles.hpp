@@ -55,12 +55,12 @@ struct RoleRow {
   std::string_view name;     // "attn_q.weight"; tensor_name() adds the layer's number: "blk.3.attn_q.weight"
   Extent inputs;             // length of a row of the matrix, or of the vector
   Extent outputs = nullptr;  // number of rows of the matrix; nullptr: the tensor is a vector
-  // Roles of the parts, in order, if the tensor fuses several parts. The parts are successive rows of a matrix, or successive values of a
-  // vector.
+  // If the tensor fuses several parts (Q, K and V, for example): the roles of the parts, in order. The parts are successive rows of a
+  // matrix, or successive values of a vector.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
   Extent count = nullptr;  // number of equal matrices (or vectors) in the tensor, such as one for each expert; nullptr: 1
-  // Number of turns in which the parts of a fused matrix alternate. Example: 8, if the query rows and the gate rows of 8 heads alternate
-  // (q0 g0 q1 g1 ...). nullptr: 1, the rows of each part follow each other.
+  // If the rows of a fused matrix's parts alternate: the number of turns. Example: 8, if for each of 8 heads first the head's query rows
+  // come and then its gate rows (q0 g0 q1 g1 ...). nullptr: 1, each part is one range of rows.
   Extent turns = nullptr;
   bool by_element = false;  // true: the tensor has the first element of all vectors, then the second of all, ...
   bool by_columns = false;  // true: the parts of a fused matrix are ranges of columns instead of rows
@@ -162,8 +162,8 @@ inline constexpr Extent all_values = [](const ModelSpec&, const LayerSpec& l) no
 inline constexpr Extent group_values = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.state_groups == 0 ? 0 : all_values(m, l) / l.state_groups;
 };
-// Number of columns that a recurrent mixer's convolution gets: the values of all heads, and for each group as many keys as queries
-// (Mamba-2 calls the keys B and the queries C).
+// Number of columns that the convolution of a recurrent mixer gets: the values of all heads, and the queries and the keys of all groups,
+// which are of equal size (Mamba-2 calls the keys B and the queries C).
 inline constexpr Extent mixed = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return all_values(m, l) + 2 * std::uint64_t{l.state_groups} * l.state_keys;
 };
@@ -268,8 +268,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {.role = Role::latent_v_b, .owner = Owner::layer, .name = "attn_v_b.weight", .inputs = extent::latent,
      .outputs = extent::head_value, .count = extent::heads},
     {Role::latent_output, Owner::layer, "attn_output.weight", extent::head_values, extent::width},
-    // Recurrent mixers. In Mamba-2 one matrix computes the gate, the columns that are convolved, and the steps (one number for each head,
-    // called dt in the paper). Delta nets have several matrices; files call a delta net's steps alpha.
+    // Recurrent mixers. In Mamba-2 one matrix computes the gate, the columns that are convolved, and the steps (one number for each head
+    // and token, called dt in the paper). Delta nets have several matrices; files call a delta net's steps alpha.
     {Role::state_in, Owner::layer, "ssm_in.weight", extent::width, extent::all_of_state,
      {Role::state_gate, Role::state_mixed, Role::state_steps}},
     {Role::state_gate, Owner::layer, "attn_gate.weight", extent::width, extent::all_values},
@@ -301,8 +301,8 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::short_out, Owner::layer, "shortconv.out_proj.weight", extent::width, extent::width},
     {.role = Role::ffn_norm, .owner = Owner::layer, .name = "ffn_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::ffn_norm_bias, Owner::layer, "ffn_norm.bias", extent::width},
-    // The norm before the FFN, in files whose converter calls it post_attention_norm. In files of other architectures a tensor of this name
-    // is a norm of attention's output (Role::attn_post_norm).
+    // The norm before the FFN, under the name post_attention_norm, which the converter of some architectures gives it. In files of other
+    // architectures, a tensor of this name is a norm of attention's output (Role::attn_post_norm).
     {.role = Role::ffn_norm_late, .owner = Owner::layer, .name = "post_attention_norm.weight", .inputs = extent::width,
      .parts = {Role::ffn_norm, Role::count, Role::count}, .is_norm = true},
     {Role::ffn_gate_up, Owner::layer, "ffn_up.weight", extent::width, extent::gate_and_up,
@@ -404,8 +404,8 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
   return (role >= Role::attn_k && role <= Role::attn_v_bias) || role == Role::attn_k_norm;
 }
 
-// Returns whether the layer has a tensor of this role, by the layer's mixer, by its FFN, and by whether it computes keys and values itself
-// (LayerSpec::keys_of).
+// Returns whether a layer of this kind can have a tensor of this role. That depends on the layer's mixer, on its FFN, and on whether it
+// computes keys and values itself (LayerSpec::keys_of).
 [[nodiscard]] inline bool has_role(const ModelSpec& spec, const LayerSpec& layer, Role role) noexcept {
   const bool has_dense = layer.ffn == Ffn::gated || layer.ffn == Ffn::plain || layer.ffn == Ffn::dense_and_experts;
   if (role >= Role::shared_gate && role <= Role::shared_weight) return !has_dense && layer.shared_dim != 0;

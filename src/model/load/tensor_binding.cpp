@@ -26,15 +26,15 @@ Expected expected_shape(const RoleRow& row, const ModelSpec& spec, const LayerSp
           .count = row.count != nullptr ? row.count(spec, layer) : 1};
 }
 
-// Returns whether the tensor can be ignored. Two kinds can: tables of older converters that the library computes itself, and the scales of a
-// matrix's inputs, which only hardware needs that rounds activations to 4 bits.
+// Returns whether the tensor can be ignored. There are two kinds. Tables that older converters wrote (rope frequencies, masks): the
+// library computes them itself. Scales of a matrix's inputs: only hardware that rounds activations to 4 bits needs them.
 bool is_redundant(std::string_view name) {
   return name.ends_with(".input_scale") || name.ends_with(".attn_rot_embd") || name.ends_with("rotary_emb.inv_freq") ||
          name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-// Returns whether products of this matrix can be multiplied by factors. This is not possible for embedding tables and for per-head matrices
-// (head_linear()).
+// Returns whether the products of this matrix can be multiplied by factors from the file (Companion::factors). They cannot if the matrix
+// is an embedding table or a per-head matrix (head_linear()).
 bool can_be_scaled(const Binding& binding) {
   return binding.is_matrix && binding.role != Role::token_embd && binding.role != Role::position_embd && binding.role != Role::segment_embd &&
          binding.role != Role::per_layer_token_embd && binding.role != Role::mtp_token_embd && binding.role != Role::latent_k_b &&
@@ -43,8 +43,8 @@ bool can_be_scaled(const Binding& binding) {
 
 bool is_plain_ffn(Role role) { return role == Role::ffn_gate || role == Role::ffn_up || role == Role::ffn_down; }
 
-// Limit for the length of a matrix's row, in values: a thousand times the length in real models. The limit keeps every offset within a row
-// below 2^32.
+// Limit for the length of a matrix's row, in values: about a thousand times the length in real models. With this limit every offset
+// within a row is below 2^32.
 constexpr std::uint64_t kMaxInputs = std::uint64_t{1} << 24;
 
 std::string shape_text(const TensorInfo& tensor) {
@@ -84,8 +84,8 @@ class Binder {
   }
 
  private:
-  // Checks the source's descriptions of its tensors, because later code relies on these: bindings are indices into tensors(), and loading
-  // reads `bytes` bytes of each tensor.
+  // Checks the source's descriptions of its tensors, because an application can implement the source, and later code relies on them:
+  // bindings are indices into tensors(), and loading reads `bytes` bytes of each tensor.
   [[nodiscard]] Status check_tensors() const {
     for (const TensorInfo& tensor : source_.tensors()) {
       const std::string place = place_of(tensor);
@@ -188,8 +188,8 @@ class Binder {
     return {};
   }
 
-  // Binds the factors by which products of matrices are multiplied (in NVFP4's files). The tensor NAME.scale belongs to NAME.weight, and has
-  // one number, or one for each matrix of that tensor.
+  // Binds the factors by which the products of some matrices are multiplied (NVFP4 files have them). The factors of the matrix
+  // NAME.weight are the tensor NAME.scale: one number, or one for each matrix of NAME.weight (each expert).
   Status bind_factors() {
     const std::vector<bool> has_role = used_;
     for (Binding& binding : bindings_) {
@@ -215,17 +215,18 @@ class Binder {
     return {};
   }
 
-  // Returns whether two roles have the same weights in different arrangements: a fused matrix and one of its parts. One case is not in the
-  // table: Qwen3-Next's first converter wrote ssm_in, which has the rows of attn_qkv and attn_gate in another order.
+  // Returns whether two roles have the same weights in different arrangements. Usually one is a fused matrix and the other one of its
+  // parts. One more case is not in the table of roles: Qwen3-Next's first converter wrote ssm_in, which has the rows of attn_qkv and
+  // attn_gate in another order.
   [[nodiscard]] static bool holds_the_same(const RoleRow& a, const RoleRow& b) {
     const auto has = [](const RoleRow& row, Role part) { return std::ranges::find(row.parts, part) != std::end(row.parts); };
     const auto is_of_state = [](const RoleRow& row) { return row.role == Role::state_gate || row.role == Role::state_mixed; };
     return (a.is_fused() && has(a, b.role)) || (b.is_fused() && has(b, a.role)) || (a.role == Role::state_in && is_of_state(b));
   }
 
-  // Returns a hint for the error that a tensor is missing; an empty text if there is none. The hint names a tensor that the file has and the
-  // architecture does not: either another converter wrote the missing weights under that name, or the model is a variant (StableLM 2 12B
-  // has norms of queries and keys).
+  // Returns a hint for the error that a tensor is missing; an empty text if there is no hint. The hint names a tensor that the file has
+  // although the architecture's table does not. Either another converter wrote the missing weights under that name, or the model is a
+  // variant (StableLM 2 12B has norms of queries and keys).
   [[nodiscard]] std::string instead(const RoleRow& missing, std::uint32_t layer) const {
     std::string strange;
     for (const RoleRow& row : kRoleTable) {
@@ -251,15 +252,16 @@ class Binder {
     return layer && *layer >= first && *layer - first < spec_.n_left_out;
   }
 
-  // Returns whether the tensor is for keys or values of a layer that reads another layer's keys and values. Some files have tensors of this
-  // kind, but nothing uses them.
+  // Returns whether the tensor is for keys or values of a layer that computes none, because it reads another layer's. Some files have
+  // such tensors, but nothing uses them, so they are ignored.
   [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;
     return std::ranges::any_of(kRoleTable, [&](const RoleRow& row) { return is_of_keys(row.role) && row.tensor_name(*layer) == name; });
   }
 
-  // For errors. called() returns the tensor's name in the source's files; place_of() adds the place of the tensor's data.
+  // Texts for error messages. called(): the tensor's name in the source's files. place_of(): this name and the offset of the tensor's
+  // data.
   [[nodiscard]] std::string called(std::string_view name) const { return printable(source_.called(name)); }
   [[nodiscard]] std::string place_of(const TensorInfo& tensor) const {
     return fmt::format("tensor {} (offset {})", called(tensor.name), tensor.offset);

@@ -15,8 +15,8 @@
 
 namespace tessera::detail {
 
-// A tensor that is needed to compute the values of another one (glossary: companion). To add a kind (zeros, an order of inputs): name it
-// here, bind it in tensor_binding.cpp, and apply it in weight_rows.cpp when rows are read.
+// The kinds of companions: tensors that are needed to compute the values of another tensor. To add a kind (zero points, or an order of
+// inputs): name it here, bind it in tensor_binding.cpp, and apply it in weight_rows.cpp.
 enum class Companion : std::uint8_t {
   factors,  // factors of the matrix's products: one number, or one for each matrix of the tensor
   count
@@ -47,11 +47,11 @@ struct Binding {
   std::uint32_t tensor;     // index into source.tensors()
   bool is_matrix;           // false: a vector
   std::uint64_t first_row;  // index of the first row in the tensor; in a vector, of the first element
-  // For a weight whose rows alternate with other weights' rows: the weight has stretch_rows consecutive rows in every stretch_stride rows of
-  // the tensor. 0: all rows of the weight are consecutive.
+  // If the weight's rows alternate with rows of other weights: of every stretch_stride rows of the tensor, stretch_rows consecutive rows
+  // belong to the weight. If stretch_rows is 0: all rows of the weight are consecutive.
   std::uint64_t stretch_rows = 0, stretch_stride = 0;
-  // For a weight that is a range of the tensor's columns: the range begins at first_column, and a row of the tensor has row_inputs values.
-  // 0: the weight has whole rows.
+  // If the weight is a range of the tensor's columns: first_column is the first of them, and row_inputs is the length of the tensor's
+  // rows. If row_inputs is 0: the weight has whole rows of the tensor.
   std::uint64_t first_column = 0, row_inputs = 0;
   Companions companions = {};
   backend::MatrixShape shape;  // for vectors, outputs is 1, and count is the number of vectors

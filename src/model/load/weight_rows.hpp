@@ -1,5 +1,6 @@
-// Reads rows of matrices, and vectors, from a source's tensors, so that a backend can pack them. A tensor may have several weights, or have
-// rows in another order. Companions of a format (scales, zeros, an order of inputs) are applied here.
+// Reads the weights of a binding from a source's tensor, so that a backend can pack them: rows of a matrix, or a vector. Picks the
+// weight's own rows or columns, because a tensor may hold several weights, or alternate their rows. Also reads the companions of a weight
+// (now only factors).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ namespace tessera::detail {
 // Returns the number of values of a vector, or of this rank's part of the vector. If the binding has several vectors, counts all vectors.
 [[nodiscard]] std::uint64_t vector_values(const Binding& binding) noexcept;
 
-// Reads a vector of any format, or the bound part of a vector, and converts it to f32. If the vector is divided among ranks, returns this
-// rank's part. Adds the file's bytes to `hasher`.
+// Reads the vector of the binding, in any format, and returns it as f32. If a tensor has several vectors, only the binding's; if the
+// vector is divided among ranks, only this rank's part. Adds all bytes of the tensor to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                                      Hasher128& hasher);
 // Reads the factors by which results are multiplied, one for each matrix of the binding. Adds the file's bytes to `hasher`.

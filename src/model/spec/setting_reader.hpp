@@ -40,8 +40,8 @@ struct SettingReader {
     return error_at(ErrorCode::unsupported, settings.place(setting), format, std::forward<Args>(args)...);
   }
 
-  // Return the value as a count. to_count() checks a value that was read already; count() reads the setting. Error: corrupt_file if the
-  // value is not between 1 and `most`.
+  // Return the setting's value as a count, a number from 1 to `most`. to_count() checks a value that was read already; count() reads the
+  // setting. Error: corrupt_file, the value is not such a number.
   static constexpr std::uint64_t kMostCount = 0x7FFFFFFF;
   [[nodiscard]] Result<std::uint32_t> to_count(Setting setting, std::uint64_t value, std::uint64_t most = kMostCount) const;
   [[nodiscard]] Result<std::uint32_t> count(Setting setting, std::uint64_t most = kMostCount) const;
@@ -51,9 +51,9 @@ struct SettingReader {
   [[nodiscard]] Result<std::uint32_t> layer_count(Setting setting, std::uint32_t layer, std::uint32_t n_layers) const;
   [[nodiscard]] Result<std::uint64_t> layer_number(Setting setting, std::uint32_t layer, std::uint32_t n_layers, std::uint64_t absent) const;
 
-  // Returns the setting's value, a positive factor; `usual` if the model does not have the setting. Error: corrupt_file if the factor is not
-  // between 2^-64 and 2^64. (The factors of real models lie well within these bounds.) The bounds keep products of a few factors, or of
-  // their inverses, from becoming 0 or infinite in float32.
+  // Returns the setting's value, a positive factor; `usual` if the model does not have the setting. Error: corrupt_file, the factor is
+  // not between 2^-64 and 2^64. The factors of real models lie well within these bounds. Because of the bounds, products of a few
+  // factors, or of their inverses, do not become 0 or infinite in float32.
   [[nodiscard]] Result<double> positive(Setting setting, double usual) const;
   // Like positive(), but also allow 0, which some files write for a model without the factor. softcap() returns the result as a float.
   [[nodiscard]] Result<double> positive_or_none(Setting setting, double usual) const;

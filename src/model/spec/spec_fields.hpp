@@ -1,5 +1,5 @@
-// Lists the fields of a model's spec, for code that must treat all of them. If a field is added to a struct but not to its list, a
-// static_assert fails.
+// Lists the fields of the structs that make up a model's spec, for code that must treat every field (to compare specs, or to write one as
+// text). If a field is added to a struct but not to its list, a static_assert fails.
 #pragma once
 
 #include <array>
@@ -13,8 +13,9 @@
 
 namespace tessera::detail {
 
-// Says whether the keys and values of a sequence depend on the field. if_set: they depend on it, but a spec's text leaves the field out if
-// the field has its default. So the texts of older specs stay the same when a field is added.
+// Says whether a sequence's keys and values depend on the field. If they do (yes, if_set), the field is part of the spec's text
+// (spec_text()). if_set: the text leaves the field out while it has its default. So the texts of older specs stay the same when such a
+// field is added.
 enum class Counts : std::uint8_t { no, yes, if_set };
 
 template <class T>
@@ -120,8 +121,8 @@ Field(std::string_view, const T&, Counts = Counts::yes) -> Field<T>;  // clang 1
                     Field{"head_high", model.draft_heads.features[2], Counts::if_set}};
 }
 
-// field_count() returns the number of fields of an aggregate: the largest number of initializers that it accepts. AnyField is an
-// initializer for a field of any type.
+// For the static_asserts below. field_count() returns the number of fields of an aggregate: the largest number of initializers that it
+// accepts. AnyField is an initializer that fits a field of any type.
 struct AnyField {
   template <class T>
   operator T() const;

@@ -52,8 +52,8 @@ Status read_vocabulary(const SettingReader& from, ModelSpec& spec) {
 Status count_layers(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint32_t n_layers, from.count(Setting::n_layers));
   const std::size_t n_tensors = from.source.tensors().size();
-  // Each layer has at least one tensor, or an element in the list of shared weights. This check bounds the memory that a false count can
-  // make us allocate.
+  // A false number of layers could make us allocate much memory. So the number is checked: each layer has at least one tensor in the
+  // file, or an element in the list of shared weights.
   TESSERA_TRY(const std::size_t n_listed, listed_layers(from));
   if (n_listed > kMostSharingLayers) {
     return from.corrupt(Setting::weights_of, "weights of {} layers; expected at most {}", n_listed, kMostSharingLayers);

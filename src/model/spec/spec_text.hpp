@@ -7,8 +7,9 @@
 
 namespace tessera::detail {
 
-// Returns the text. Each field is a line with its name and value. A field of ropes or layers is one line with the values of all of them
-// in order, where "V*N" stands for N times V. Enumerations are written as numbers.
+// Returns the fields of the spec on which keys and values depend (Counts) as a text, so that two specs can be compared. Each field is a
+// line with its name and value. A field of ropes or layers is one line with the values of all of them, in order; "V*N" stands for N times
+// the value V. Enumerations are written as numbers.
 [[nodiscard]] std::string spec_text(const ModelSpec& spec);
 
 }  // namespace tessera::detail

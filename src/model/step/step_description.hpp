@@ -1,8 +1,8 @@
-// A step as a plain value: numbers, without addresses, sessions or objects of a backend. A process that has the model's weights, the pages
-// and a backend can execute a description (StepExecutor). This can be the engine's process, or another process that has executed all
-// earlier descriptions of the engine.
+// A step as a plain value: numbers, without addresses, sessions or objects of a backend. So a step can also be computed in another
+// process. To execute a description (StepExecutor), a process needs the model's weights, the pages and a backend. If it is not the
+// engine's own process, it must have executed all earlier descriptions of the engine, which have filled the pages.
 //
-// Exception: descriptions are not enough to know the contents of pages that no step has computed: pages that were read from a file (a
+// Exception: descriptions do not tell the contents of pages that no step has computed. These are pages that were read from a file (a
 // resumed session, a prefix found in the file), pages of restored snapshots, and pages of caches that were cloned or converted.
 #pragma once
 

@@ -23,16 +23,17 @@ struct StepInputs {
   std::span<const backend::AdapterWeights* const> adapters = {};  // the weights of each element of StepDescription::adapters
 };
 
-// Executes one description at a time. Threads: an engine's calls are serialised by turns (Engine::State::queue). The pages that a description
-// lists in `copies` are copied first, and stay copied if the step then fails.
+// Executes described steps, one at a time. First copies the pages that a description lists in `copies`; the copies remain, even if the
+// step then fails. Threads: an engine's calls are serialised by turns (Engine::State::queue).
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
   // Computes the step: writes the rows' keys, values and states to their pages, and hands the wanted outputs to `sink`, each kind in row
   // order. Errors: cancelled; those of the backend; internal, the description names an unknown page.
   virtual Status execute(const StepDescription& step, const StepInputs& inputs, OutputSink& sink, const std::stop_token& stop) noexcept = 0;
-  // Computes a guess of the model's draft heads, for the description's only row: see DraftHeads::guess. `hidden` [d_model] is the hidden
-  // state of the token before the row's token, and is overwritten. Precondition: the model has draft heads.
+  // Computes one guess of the model's draft heads (DraftHeads::guess), for the description's only row. Writes `logits` [vocab]. `hidden`
+  // [d_model] is the hidden state of the token before the row's token; the hidden state for the next guess overwrites it. Precondition:
+  // the model has draft heads.
   virtual Status guess(const StepDescription& step, std::span<float> hidden, std::span<float> logits, const std::stop_token& stop) noexcept = 0;
   // Allocates the memory that move() needs for `pages`, so that move() fails only if a device fails. Error: out_of_memory.
   virtual Status reserve(const StepPages& pages) noexcept = 0;

@@ -1,5 +1,5 @@
-// ERNIE 4.5, dense (Baidu 2025): like Llama. The model was trained with rope pairs (2i, 2i+1), so the converter need not permute rows. Some
-// models have biases.
+// ERNIE 4.5, dense (Baidu 2025): like Llama. The model was trained with rope pairs (2i, 2i+1), so the converter need not permute the rows
+// of Q and K as for Llama. Some models have biases.
 #pragma once
 
 #include "model/arch/dense/llama.hpp"

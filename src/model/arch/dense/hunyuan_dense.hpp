@@ -1,5 +1,5 @@
-// Hunyuan 0.5B to 7B, dense (Tencent 2025): like Llama, with an RMSNorm over each query and key head after rope, and rope pairs
-// (i, i + d/2). The model scales its rope; the converter replaces the scaling by another rope base.
+// Hunyuan 0.5B to 7B, dense (Tencent 2025): like Llama, with rope pairs (i, i + d/2), and with an RMSNorm over each query and key head
+// after rope. The original model scales its rope. The converter writes another rope base instead, so that files need no scaling.
 #pragma once
 
 #include "model/architecture.hpp"

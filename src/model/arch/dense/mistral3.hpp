@@ -1,5 +1,5 @@
-// Mistral Small 3.2, Ministral 3 and Devstral 2 (Mistral AI 2025): like Llama, with YaRN and, if the file says so, queries that are
-// multiplied by a factor that grows with their position. The converter permutes the rows of Q and K as for Llama.
+// Mistral Small 3.2, Ministral 3 and Devstral 2 (Mistral AI 2025): like Llama, with YaRN. If the file says so, queries are multiplied by
+// a factor that grows with their position. The converter permutes the rows of Q and K as for Llama.
 #pragma once
 
 #include "model/arch/dense/llama.hpp"

@@ -1,5 +1,6 @@
 // OLMo 2 and 3 (Team OLMo 2024, 2025): norms after attention and after the FFN instead of before them. One norm covers all query heads of
-// a token, and one all its key heads. In OLMo 3 three of four layers have a sliding window; rope scaling does not apply to these layers.
+// a token, and one all its key heads. In OLMo 3 three of four layers have a sliding window; rope scaling does not apply to layers with a
+// window.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,6 +1,6 @@
-// ModernBERT (Warner et al. 2024): an encoder whose norms come before attention and FFN, with rope and a gated FFN with GELU. The first of
-// each three layers sees the whole text. The other layers see a window of 64 tokens to each side, with another rope base. The norm of the
-// embeddings is the first layer's norm before attention.
+// ModernBERT (Warner et al. 2024): an encoder whose norms come before attention and FFN, with rope and a gated FFN with GELU. Of each
+// three layers the first sees the whole text; the other two see a window of 64 tokens to each side, with another rope base. The first
+// layer has no norm before attention: the norm of the embeddings serves as this norm.
 #pragma once
 
 #include "model/architecture.hpp"

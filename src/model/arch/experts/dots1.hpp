@@ -1,5 +1,5 @@
-// dots.llm1 (rednote-hilab 2025): the attention of Qwen3 and the experts of DeepSeek-V3. The first layers have a dense FFN, the other layers
-// experts and a shared expert. The experts' scores are sigmoids. For the choice of experts, a bias is added to the scores.
+// dots.llm1 (rednote-hilab 2025): the attention of Qwen3 and the experts of DeepSeek-V3. The first layers have a dense FFN, the other
+// layers experts and a shared expert. The experts' scores are sigmoids, with a bias for the choice.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,5 +1,5 @@
-// ERNIE 4.5 with experts (Baidu 2025): like ERNIE 4.5, but each layer except the first layers has experts and a shared expert. The experts
-// are weighted by the softmax over all experts, renormalised; a bias is added to the scores for the choice.
+// ERNIE 4.5 with experts (Baidu 2025): like ERNIE 4.5, but only the first layers have a dense FFN; the other layers have experts and a
+// shared expert. The experts are weighted by the softmax over all experts, renormalised. There is a bias for the choice.
 #pragma once
 
 #include "model/arch/dense/ernie4_5.hpp"

@@ -1,5 +1,5 @@
-// K-EXAONE (LG AI Research 2026): three of four layers have a sliding window, and only these have rope. The first layers have a dense FFN,
-// the others experts and a shared expert. The experts' scores are sigmoids, and a bias is added to them for the choice.
+// K-EXAONE (LG AI Research 2026): three of four layers have a sliding window, and only these have rope. The first layers have a dense
+// FFN, the others experts and a shared expert. The experts' scores are sigmoids, with a bias for the choice.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,6 +1,6 @@
 // GLM-4.5 to 4.7 (Z.ai 2025): the first layers have a dense FFN, the others experts and a shared expert. The experts' scores are
-// sigmoids, and a bias is added to them for the choice. Half of each head rotates. The larger models have norms over queries and keys.
-// MTP heads have experts.
+// sigmoids, with a bias for the choice. Half of each head rotates. The larger models have norms over queries and keys. The layers of MTP
+// heads have experts too.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,6 +1,6 @@
-// gpt-oss (OpenAI 2025): experts with a clamped SwiGLU. Experts are chosen by their logits, and weighted by the softmax over the chosen
-// experts. There are biases everywhere, a sink logit in each head's softmax, and a sliding window in every other layer. YaRN's ramp is not
-// rounded to whole pairs. In the original the rows of gate and up alternate; the converter separates them.
+// gpt-oss (OpenAI 2025): experts with a clamped SwiGLU. The experts with the largest logits are chosen, and weighted by the softmax over
+// the chosen experts. There are biases everywhere, a sink logit in each head's softmax, and a sliding window in every other layer. The
+// ends of YaRN's ramp are not rounded to whole pairs. In the original the rows of gate and up alternate; the converter separates them.
 #pragma once
 
 #include "model/architecture.hpp"

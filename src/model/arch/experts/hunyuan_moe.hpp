@@ -1,5 +1,5 @@
-// Hunyuan-A13B (Tencent 2025): like Hunyuan, but the FFNs are experts and a shared expert. The experts are weighted by the softmax over all
-// experts, renormalised.
+// Hunyuan-A13B (Tencent 2025): like the dense Hunyuan models, but the FFNs are experts and a shared expert. The experts are weighted by
+// the softmax over all experts, renormalised.
 #pragma once
 
 #include "model/arch/dense/hunyuan_dense.hpp"

@@ -1,5 +1,5 @@
-// MiniMax-M2 (MiniMax 2025): experts in every layer. The experts' scores are sigmoids, renormalised; a bias is added to them for the
-// choice. One norm covers all query heads of a token, and one all its key heads. Half of each head rotates.
+// MiniMax-M2 (MiniMax 2025): experts in every layer. The experts' scores are sigmoids, renormalised, with a bias for the choice. One norm
+// covers all query heads of a token, and one all its key heads. Half of each head rotates.
 #pragma once
 
 #include "model/architecture.hpp"

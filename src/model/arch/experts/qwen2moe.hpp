@@ -1,5 +1,5 @@
-// Qwen1.5-MoE and Qwen2-57B-A14B (Qwen Team 2024): like Qwen2, but the FFNs are experts, weighted by the softmax over all experts (not
-// renormalised), and a shared expert. For each token, a gate weights the shared expert.
+// Qwen1.5-MoE and Qwen2-57B-A14B (Qwen Team 2024): like Qwen2, but the FFNs are experts and a shared expert. The experts are weighted by
+// the softmax over all experts (not renormalised). The shared expert is weighted by a gate, computed for each token.
 #pragma once
 
 #include "model/arch/dense/qwen2.hpp"

@@ -1,6 +1,6 @@
 // Gemma 2 (Gemma Team 2024): like Gemma, with RMSNorms after attention and FFN too, softcaps of attention scores and of logits, and a
 // sliding window in every other layer. The 27B model (46 layers) scales scores by 1 / sqrt(d_model / n_heads). Files of the first
-// converters do not have the settings for softcaps and window.
+// converters do not state the softcaps and the window, so the table has their values.
 #pragma once
 
 #include "model/arch/gemma/gemma.hpp"

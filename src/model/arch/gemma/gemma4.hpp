@@ -1,8 +1,10 @@
-// Gemma 4 (Google 2026), text: like Gemma 3, but the layers that see everything have larger heads, fewer KV heads and another rope.
-// Most pairs of that rope do not turn, because rope_freqs.weight divides their frequencies by 1e30. Scores are not scaled. Values
-// are normed without a weight; in layers without attn_v.weight the key product serves as the values too. The E models have an embedding
-// of each token for each layer; their last layers read the keys and values of earlier layers, and have a wider FFN. 26B-A4B has experts
-// beside the dense FFN. The converter adds nothing to the norms' weights.
+// Gemma 4 (Google 2026), text: like Gemma 3, with these differences. The layers that see everything have larger heads, fewer KV heads and
+// another rope. Most pairs of that rope do not turn, because rope_freqs.weight divides their frequencies by 1e30. Scores are not scaled.
+// Values are normed without a weight. A layer without attn_v.weight uses the product of its key matrix as values too. The converter adds
+// nothing to the norms' weights.
+//
+// The E models have an embedding of each token for each layer; their last layers read the keys and values of earlier layers, and have a
+// wider FFN. The model 26B-A4B has experts beside the dense FFN.
 #pragma once
 
 #include "model/arch/gemma/gemma3.hpp"

@@ -1,8 +1,8 @@
-// DeepSeek-V2 and -Lite, V3, R1, Kimi K2, GLM-4.7-Flash and Mistral Large 3 (DeepSeek-AI 2024): latent attention. The first layers have a
-// dense FFN, the others experts and shared experts. In V2 the experts' scores are a softmax, and a group of experts is scored by its best
-// expert. In V3 the scores are sigmoids, and a bias is added to them for the choice. Lite models compute queries with one matrix instead
-// of two. The converter splits the matrix that expands the latent into two: one for keys (transposed within each head) and one for
-// values.
+// Models with latent attention (DeepSeek-AI 2024): DeepSeek-V2 and -Lite, V3, R1, Kimi K2, GLM-4.7-Flash and Mistral Large 3. The first
+// layers have a dense FFN, the others experts and shared experts. In V2 the experts' scores are a softmax, and the score of a group of
+// experts is that of its best expert. In V3 the scores are sigmoids, with a bias for the choice. Lite models compute queries with one
+// matrix instead of two. The converter splits the matrix that expands the latent into two: one for keys (transposed within each head) and
+// one for values.
 #pragma once
 
 #include "model/architecture.hpp"

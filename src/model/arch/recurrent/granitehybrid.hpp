@@ -1,5 +1,5 @@
-// Granite 4 H (IBM 2025): like Granite, dense or with experts, but most layers are Mamba-2. Heads rotate only if the file says so. The
-// converter replaces A_log by -exp(A_log).
+// Granite 4 H (IBM 2025): like Granite, dense or with experts, but most layers are Mamba-2 instead of attention. Heads of attention have
+// rope only if the file says so. The converter replaces Mamba-2's A_log by -exp(A_log).
 #pragma once
 
 #include "model/arch/experts/granitemoe.hpp"

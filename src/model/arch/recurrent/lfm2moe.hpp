@@ -1,5 +1,5 @@
 // LFM2 with experts (Liquid AI 2025): the first layers have a dense FFN, the others experts. The experts' scores are sigmoids,
-// renormalised. A bias may be added to them for the choice.
+// renormalised. Some files have a bias for the choice.
 #pragma once
 
 #include "model/arch/recurrent/lfm2.hpp"

@@ -1,5 +1,5 @@
-// Nemotron-H and Nemotron Nano 2 (NVIDIA 2025): each layer is a norm and only one of three blocks: Mamba-2, attention without
-// positions, or an FFN with squared ReLU. The converter replaces A_log by -exp(A_log).
+// Nemotron-H and Nemotron Nano 2 (NVIDIA 2025): each layer is a norm and one of three blocks only: Mamba-2, attention without positions,
+// or an FFN with squared ReLU. The converter replaces Mamba-2's A_log by -exp(A_log).
 #pragma once
 
 #include "model/arch/recurrent/granitehybrid.hpp"

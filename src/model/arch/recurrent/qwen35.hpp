@@ -1,7 +1,9 @@
-// Qwen3.5 and 3.6, dense (Qwen Team 2026): three of four layers are gated delta nets. The fourth is attention whose output is gated; the
-// query matrix computes that gate too. A quarter of each head rotates. For text, the rope sections for images have no effect. The converter
-// orders value heads so that head h belongs to group h mod n_groups, adds 1 to the weights of all norms except the delta net's, and replaces
-// A_log by -exp(A_log). MTP heads are attention layers.
+// Qwen3.5 and 3.6, dense (Qwen Team 2026): of each four layers three are gated delta nets, and the fourth is attention with a gated
+// output. The query matrix computes the values of that gate too. A quarter of each head rotates. Rope sections for images have no effect
+// on text. MTP heads are attention layers.
+//
+// The converter orders value heads so that head h belongs to group h mod n_groups, adds 1 to the weights of all norms except the delta
+// net's, and replaces A_log by -exp(A_log).
 #pragma once
 
 #include "model/architecture.hpp"

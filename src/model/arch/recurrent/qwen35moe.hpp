@@ -1,5 +1,5 @@
-// Qwen3.5 and 3.6 with experts (Qwen Team 2026): like Qwen3.5, but the FFNs are experts, weighted by the softmax over all experts,
-// renormalised, and a shared expert. For each token, a gate weights the shared expert.
+// Qwen3.5 and 3.6 with experts (Qwen Team 2026): like Qwen3.5, but the FFNs are experts and a shared expert. The experts are weighted by
+// the softmax over all experts, renormalised. The shared expert is weighted by a gate, computed for each token.
 #pragma once
 
 #include "model/arch/recurrent/qwen35.hpp"

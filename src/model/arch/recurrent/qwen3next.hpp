@@ -1,6 +1,6 @@
-// Qwen3-Next (Qwen Team 2025): like Qwen3.5 with experts, with two differences in the delta nets. One matrix computes the betas and the
-// steps (the inputs of each head's decay, called alpha in files), group by group. The heads that share a group's keys are consecutive, as
-// in training.
+// Qwen3-Next (Qwen Team 2025): like Qwen3.5 with experts, with two differences in the delta nets. First, one matrix computes both the
+// betas and the steps (from which each head's decay is computed; files call them alpha), group by group. Second, the value heads of a
+// group are consecutive, as in the original model.
 #pragma once
 
 #include "model/arch/recurrent/qwen35moe.hpp"

@@ -10,12 +10,14 @@ namespace tessera::detail {
 
 namespace {
 
-// The keys that a layer sees. as_all: all layers of the model have the same rule. The other two values are for models that mix layers with
-// and without a window. window: the layer sees the keys in its window. all_among_windows: the layer sees all keys.
+// Says which keys a layer sees.
+// - as_all: the model does not mix layers with and without a window; this layer follows the rule of all layers.
+// - window: the model mixes them, and this layer sees the keys in its window.
+// - all_among_windows: the model mixes them, and this layer sees all keys.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
 
-// Returns which keys the layer sees. The file states the pattern as a number N (every N-th layer sees everything), or as a list of
-// booleans (true: the layer has a window).
+// Returns which keys the layer sees. A file states which layers have a window as a number N (every N-th layer sees all keys), or as a
+// list of booleans, one for each layer (true: the layer has a window).
 Result<Sees> seen_by(const SettingReader& from, std::uint32_t layer, std::uint32_t n_layers) {
   const bool has_windows = from.table.windows.length != 0 || from.settings.has(Setting::window);
   if (from.table.windows.period == 0 || !has_windows) return Sees::as_all;
@@ -102,9 +104,9 @@ Status read_heads(const SettingReader& from, std::uint32_t index, Sees sees, Mod
   return {};
 }
 
-// Returns the factor of attention scores: the factor that the file states, else Architecture::score_scale, else 1 / sqrt(key_dim) (Vaswani
-// et al. 2017). A factor of 0 counts as missing. Exception: a model with Architecture::layers_scaled_by_width layers uses d_model / n_heads
-// instead of key_dim.
+// Returns the factor of attention scores. This is the first of these that exists: the factor that the file states (0 counts as none),
+// Architecture::score_scale, 1 / sqrt(key_dim) (Vaswani et al. 2017). Exception to the last one: if the model has exactly
+// Architecture::layers_scaled_by_width layers, it uses d_model / n_heads instead of key_dim.
 Result<float> score_scale(const SettingReader& from, const LayerSpec& layer, const ModelSpec& spec) {
   TESSERA_TRY(const double scale, from.positive_or_none(Setting::score_scale, 0.0));
   if (scale != 0.0) return static_cast<float>(scale);

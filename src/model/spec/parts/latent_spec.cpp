@@ -8,9 +8,10 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns a number by whose square attention scores are multiplied. The number is 1, unless the model has YaRN and yarn_log_multiplier
-// (which the converter has multiplied by 0.1). In such a model the number grows with the logarithm of YaRN's scaling factor, and YaRN does
-// not multiply the rotated elements (`rope.magnitude` becomes 1), unless the model states a magnitude.
+// Returns the number by whose square latent attention multiplies its scores. Usually 1. Exception: in a model with YaRN and
+// Setting::yarn_log_multiplier (m here; the converter has multiplied it by 0.1), the number is m * ln(factor) + 1, where `factor` is
+// YaRN's scaling factor. In such a model the scores grow instead of the rotated elements: this function sets `rope.magnitude` to
+// Setting::rope_magnitude (usually 1), unless the file states YaRN's magnitude.
 Result<double> growth_of_scores(const SettingReader& from, RopeSpec& rope) {
   TESSERA_TRY(const auto type, from.settings.string_or(Setting::rope_scaling, ""));
   TESSERA_TRY(const double multiplier, from.settings.number_or(Setting::yarn_log_multiplier, 0.0));

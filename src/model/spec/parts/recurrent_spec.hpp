@@ -9,8 +9,8 @@
 
 namespace tessera::detail {
 
-// Sets the mixer of each layer, with its dimensions. Sets Ffn::none in layers that have only a mixer. Does nothing if the architecture
-// has no recurrent layers.
+// Sets the mixer of each layer, with its dimensions. Sets Ffn::none in layers that have a mixer but no feed. Does nothing if the
+// architecture has no recurrent layers.
 [[nodiscard]] Status read_mixers(const SettingReader& from, ModelSpec& spec);
 
 // Returns the bytes that the state of one sequence takes in this layer; 0 if the layer is not recurrent.

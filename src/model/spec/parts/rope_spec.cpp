@@ -15,8 +15,8 @@ namespace {
 
 bool attends(const LayerSpec& layer) noexcept { return layer.mixer == Mixer::attention; }
 
-// Returns how many elements of a head this rope rotates. Reads the setting only if a layer has the rope: Nemotron-H's files have the
-// setting although their heads do not rotate.
+// Returns how many elements of each head the rope with index `rope` rotates. `setting` is read only if a layer uses the rope: the files
+// of Nemotron-H have the setting although no head of the model is rotated.
 Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Setting setting, const ModelSpec& spec) {
   std::uint32_t key_dim = 0, first = 0;
   for (const LayerSpec& layer : spec.layers) {
@@ -40,9 +40,9 @@ Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Se
   return static_cast<std::uint32_t>(dim);
 }
 
-// Returns the factor by which YaRN multiplies rotated elements: the number that the file states (transformers' attention_factor), as in
-// transformers. (llama.cpp ignores this number.) If the file states none, computes the factor from YaRN's scaling `factor` and, if
-// the file has that setting, from yarn_log_multiplier.
+// Returns the factor by which YaRN multiplies the rotated elements. If the file states the number (attention_factor of transformers):
+// that number, as in transformers. (llama.cpp ignores it.) If not: a number that grows with the logarithm of YaRN's scaling `factor`, and
+// also depends on yarn_log_multiplier, if the file has it.
 Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   if (from.settings.has(Setting::yarn_magnitude)) return from.positive(Setting::yarn_magnitude, 1.0);
   const auto growth = [factor](double by) { return factor > 1.0 ? 0.1 * by * math::log(factor) + 1.0 : 1.0; };
@@ -50,9 +50,9 @@ Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   return growth(1.0) / (by != 0.0 ? growth(by) : 1.0);
 }
 
-// Reads YaRN's settings (Peng et al. 2023). A pair that makes more than beta_fast turns within the context of the first training keeps
-// its frequency. The frequency of a pair that makes fewer than beta_slow turns is divided by the factor. Pairs between these two are slowed
-// down gradually.
+// Reads YaRN's settings (Peng et al. 2023). YaRN decides for each rope pair by the turns that the pair makes within the context of the
+// model's first training. More than beta_fast turns: the pair keeps its frequency. Fewer than beta_slow turns: the frequency is divided
+// by YaRN's factor. Between the two: it is divided by a number that rises from 1 to the factor.
 Status read_yarn(const SettingReader& from, const ModelSpec& spec, RopeSpec& rope) {
   TESSERA_TRY(rope.linear_factor, from.positive(Setting::rope_scaling_factor, 1.0));
   TESSERA_TRY(const std::uint64_t original, from.original_context(spec.context));

@@ -9,15 +9,16 @@
 
 namespace tessera::detail {
 
-// Limit for the length of the list, more layers than any model has. It bounds memory: an element of the list takes a byte of the file, and a
-// layer takes much more memory than that.
+// Limit for the number of layers of a model that shares weights (Setting::weights_of): more than any such model has. It bounds memory: in
+// a list of a false file, an element takes one byte, and a layer takes much more memory than that.
 inline constexpr std::size_t kMostSharingLayers = 4096;
 
-// Returns the length of the list that Setting::weights_of is; 0 if the model does not have the setting.
+// Returns the length of the list Setting::weights_of; 0 if the model does not have the setting.
 [[nodiscard]] Result<std::size_t> listed_layers(const SettingReader& from);
 
-// Sets LayerSpec::weights_back. Does nothing if the model does not have the setting. Errors: corrupt_file, the list names a later layer or
-// a layer that itself uses another layer's weights, or the two layers differ in shape. Precondition: the layers' other fields are set.
+// Sets LayerSpec::weights_back from Setting::weights_of, the list of layers whose weights other layers use. Does nothing if the model
+// does not have the setting. Errors: corrupt_file, the list names a later layer or a layer that itself uses another layer's weights, or
+// two layers that share weights differ in shape. Precondition: the layers' other fields are set.
 [[nodiscard]] Status read_shared_weights(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -1,6 +1,6 @@
 // Falcon 7B (Almazrouei et al. 2023): multi-query attention and FFN run in parallel on one LayerNorm; no biases in products; GELU in its
-// erf form; rope pairs (i, i + d/2). attn_norm_2 is the separate norm for attention that Falcon 40B has. The converter reorders the rows
-// of the fused matrix into Q, K, V.
+// erf form; rope pairs (i, i + d/2). Falcon 40B has a separate norm for attention, attn_norm_2. The converter reorders the rows of the
+// fused matrix into Q, K, V.
 #pragma once
 
 #include "model/architecture.hpp"

@@ -1,6 +1,6 @@
 // GPT-NeoX 20B (Black et al. 2022) and Pythia (Biderman et al. 2023): attention and FFN run in parallel, each after its own LayerNorm;
-// biases everywhere; GELU; rope pairs (i, i + d/2) in a part of each head. The converter reorders the rows of the fused matrix into Q, K, V.
-// A few models run sequentially (use_parallel_residual).
+// biases everywhere; GELU; rope pairs (i, i + d/2) in a part of each head. The converter reorders the rows of the fused matrix into Q, K,
+// V. In a few models the FFN follows attention instead: their files set use_parallel_residual to false.
 #pragma once
 
 #include "model/architecture.hpp"
