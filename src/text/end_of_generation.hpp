@@ -1,5 +1,5 @@
-// Tokens that end a generation. A model's metadata names one to three of them. Many models also end their turns with other tokens, which
-// are recognised by their texts.
+// Finds the tokens of a vocabulary that end a generation. The model's metadata names one to three of them. Many models also end their
+// turns with other tokens; these are recognised by their texts ("<|im_end|>", for example).
 #pragma once
 
 #include "text/vocabulary.hpp"

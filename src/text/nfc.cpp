@@ -70,8 +70,8 @@ Joining joining_of(std::int32_t c) noexcept {
   return back ? Joining::normal : Joining::changes;
 }
 
-// Normalises one segment after another. A segment begins with a character that does not join the one before it, so segments do not affect
-// each other.
+// Normalises the text segment by segment. A segment begins with a character that never joins the character before it, so each segment can
+// be normalised without its neighbours. Segments whose characters are all in normal form already are not processed.
 std::string_view Nfc::normalize(std::string_view text) {
   normal_.clear();
   bool differs = false, to_do = false;

@@ -100,8 +100,9 @@ Status Unigram::normalize(std::string_view text) {
   return {};
 }
 
-// Considers a token for the bytes [begin, end). If the best way to `begin` followed by this token has a higher score than the best known
-// way to `end`, the way through this token becomes the best way to `end`.
+// Considers a token for the bytes [begin, end) of the text. `score`: the token's score; `token`: its id. Takes the best way to cut the
+// text up to `begin` into tokens, and adds this token. If the sum of scores is higher than that of the best known way up to `end`, the
+// new way becomes the best way up to `end`.
 void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint32_t token) {
   const auto at = [&](std::size_t position) -> double& { return scores_[position % scores_.size()]; };
   if (end > known_) {

@@ -101,8 +101,8 @@ Status PreTokenizer::Splitter::split(std::string_view text, const Word& word) {
   return split_from(0, {text, with_older_characters(text, older_)}, word);
 }
 
-// Splits a piece by the pattern with this index. The resulting pieces are at once split by the next pattern, so no list of pieces is
-// needed.
+// Splits a piece by the patterns from index `pattern` on. Each piece that one pattern makes is split by the next pattern at once, so no
+// list of pieces is needed.
 Status PreTokenizer::Splitter::split_from(std::size_t pattern, Piece piece, const Word& word) {
   if (pattern == owner_->compiled_->patterns.size()) {
     word(piece.text);
