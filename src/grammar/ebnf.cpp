@@ -305,8 +305,8 @@ class Parser {
     }
   }
 
-  // Returns the rule as a form. If the rule is not recursive, its content is inserted where it is used, so that a regular rule becomes
-  // one terminal.
+  // Returns the form of a rule. If the rule is not recursive, returns its content, so that the content is inserted at each place that
+  // uses the rule. Then a rule that is regular becomes a part of one terminal, and the parser has less to do.
   Form form(std::uint32_t rule) {
     Rule& r = rules_[rule];
     switch (r.state) {

@@ -1,6 +1,6 @@
-// A grammar as one automaton over bytes. A state is a set of terminals that are being read, each with the row of the parser at which it
-// began. States are made when they are first reached. When a byte has been read once in a state, reading this byte in this state again is a
-// look-up in a table.
+// A grammar as one automaton over bytes: from a state and a byte follows the next state. A state is a set of terminals that are being
+// read, each with the row of the parser (chart.hpp) at which the terminal began. A state is made when it is first reached. The first time
+// that a byte is read in a state, the next state is computed; later it is looked up in a table.
 #pragma once
 
 #include <cstdint>
