@@ -18,8 +18,9 @@ namespace tessera::detail::hub {
 // empty if the names have no prefix.
 [[nodiscard]] std::string prefix_of(const SafetensorsFolder& folder, const Table& table);
 
-// Returns the possible names of a row's tensor in the folder, the likeliest first. Names of a single expert's tensor contain the number
-// `expert`. `layers`: number of layers without draft heads.
+// Returns the names that the tensor of a table's row may have in the folder, the likeliest first. `prefix`: prefix_of() the folder.
+// `layers`: number of layers without draft heads. `layer`: for a layer's tensor, the number of the layer. `expert`: for the tensor of a
+// single expert, the number of the expert.
 [[nodiscard]] std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layers,
                                                 std::uint32_t layer, std::uint32_t expert);
 // Returns how many layers of draft heads the folder has; `said` is the number that config.json states.
