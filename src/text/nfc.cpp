@@ -33,9 +33,10 @@ bool is_mark(const utf8proc_property_t& property) noexcept {
          property.category == UTF8PROC_CATEGORY_MC || property.category == UTF8PROC_CATEGORY_ME;
 }
 
-// Returns whether the letter can be composed with the letter before it. Such letters are vowels and final consonants of Hangul and, since
-// Unicode 16, vowels of Kirat Rai. (A test searches the installed version of utf8proc for others.) Exception: U+11A7 is a vowel that
-// composes with nothing. U+11A7 must begin a segment, because utf8proc 2.8 takes it for "no final consonant" and drops it.
+// Returns whether the letter can be composed with the letter before it. These are vowels and final consonants of Hangul and, since
+// Unicode 16, vowels of Kirat Rai. (A test searches the installed version of utf8proc for others.) Exception: U+11A7 lies between these
+// letters, but composes with nothing. For U+11A7 the function returns false, so that it begins a segment: utf8proc 2.8 takes it for "no
+// final consonant", and would drop it.
 bool is_joining_letter(std::int32_t c) noexcept {
   return (c >= 0x1160 && c <= 0x11FF && c != 0x11A7) || (c >= 0x16D40 && c <= 0x16D7F);
 }

@@ -28,12 +28,12 @@ class MergeTable {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 
-  // Makes rank() return the same rank for all merges with the same result: the rank of the first of these merges. Then, of two merges with
-  // the same result, the leftmost in the text is made first, as in the library tiktoken. Precondition: merges with the same result are
-  // consecutive.
+  // Makes rank() return one rank for all merges that make the same token: the rank of the first of them. Then, if two such merges are
+  // possible in a text, the one further left is made first, as in the library tiktoken. Precondition: merges that make the same token are
+  // consecutive in the list.
   void share_ranks() noexcept { shares_ranks_ = true; }
-  // Returns the rank of the merge that joins these two tokens; MinTree::kNever if there is none. If the file has the pair twice, the
-  // first counts.
+  // Returns the rank of the merge that joins these two tokens; MinTree::kNever if there is none. If the file has a merge for the same two
+  // tokens twice, the first counts.
   [[nodiscard]] std::uint32_t rank(std::uint32_t left, std::uint32_t right) const noexcept;
   [[nodiscard]] std::uint32_t result(std::uint32_t rank) const noexcept { return merges_[rank].result; }
 

@@ -52,7 +52,8 @@ class HashedOrder {
     return true;
   }
 
-  // Returns the thing whose key has this hash; kNone if there is none. compare(thing) compares the thing's key with the wanted one.
+  // Returns the item whose key has this hash and equals the wanted key; kNone if there is none. compare(item) compares the item's key
+  // with the wanted key.
   template <class Compare>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, const Compare& compare) const noexcept {
     if (ends_.empty()) return kNone;

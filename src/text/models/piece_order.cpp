@@ -15,7 +15,7 @@ bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
          vocabulary.text(id).find(' ') == std::string_view::npos;
 }
 
-// Returns whether the token can occur in a text that is compared with the vocabulary's own spelling.
+// For texts that are compared with the vocabulary's own spelling (Spelling::text): returns whether the token can occur in such a text.
 bool can_be_spelled(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
   const bool can_be = vocabulary.is_ordinary(id) || vocabulary.type(id) == TokenType::unknown;
   return can_be && !vocabulary.text(id).empty() && vocabulary.text(id).size() <= PieceOrder::kLongestPiece;

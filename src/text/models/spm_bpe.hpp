@@ -1,6 +1,6 @@
-// SentencePiece BPE as llama.cpp implements it. A text begins as single characters. Neighbours whose joined text is a token are joined,
-// always the pair whose token has the highest score, of equal scores the leftmost. A character without a token becomes the tokens of its
-// bytes.
+// SentencePiece's BPE as llama.cpp implements it. At first each character of a text is a symbol of its own. Two neighbouring symbols can
+// be joined if their joined text is a token. The pair whose token has the highest score is always joined first; of pairs with equal
+// scores, the leftmost. In the end a character that is no token becomes the tokens of its bytes.
 #pragma once
 
 #include <array>

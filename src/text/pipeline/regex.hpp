@@ -1,5 +1,5 @@
-// Regular expressions from a tokenizer.json. A pattern comes from a file and may be hostile. So its size, and the work and memory of its
-// matches, are bounded. Reaching a bound is an error.
+// Regular expressions of a tokenizer.json, matched by PCRE2. A pattern comes from a file and may be hostile, so there are limits for its
+// size, and for the work and memory of its matches. To reach a limit is an error.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// BPE on the characters of a word, as the crate `tokenizers` does it: a word begins as single characters, and neighbours are joined by
-// ranked merges. A character without a token becomes the tokens of its bytes, the unknown token, or nothing.
+// BPE on the characters of a word, as the crate `tokenizers` does it. At first each character is a symbol of its own, and neighbouring
+// symbols are joined in the order of the ranks of merges. In the end a character that is no token becomes the tokens of its bytes, the
+// unknown token, or nothing, as the tokenizer.json says.
 #pragma once
 
 #include <array>

@@ -11,8 +11,8 @@
 namespace tessera::detail {
 namespace {
 
-// Returns the pattern with \s replaced by Unicode's White_Space, which the regex libraries of the original tokenizers mean by \s. PCRE2's
-// \s includes U+180E too.
+// Returns the pattern with each \s replaced by a set of the characters with Unicode's property White_Space. This is what \s means in the
+// regex libraries of the original tokenizers; PCRE2's \s includes U+180E too.
 std::string with_white_space(std::string_view pattern) {
   constexpr std::string_view members = R"(\t-\r\x{85}\p{Z})";
   std::string out;

@@ -83,8 +83,8 @@ constexpr Pattern kCjk = R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}
 
 constexpr Pattern kDeepseekCoder[] = {kNewline, R"(\s?\p{L}+)", R"(\s?\p{P}+)", kCjk, R"(\p{N})"};
 
-// The second pattern lists all letters that have a case. The fourth is \s+$ in a form that takes linear time. (\s+$ itself would be tried
-// again from each character of a run of white space that is not at the end of the text.)
+// The patterns of DeepSeek LLM. The second lists all letters that have an upper and a lower case. The fourth is \s+$ in a form that takes
+// linear time: \s+$ itself would be tried again from each character of a run of white space that is not at the end of the text.
 constexpr Pattern kDeepseekLlm[] = {
     kNewline,
     R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}\x{295}-\x{2AF})"
