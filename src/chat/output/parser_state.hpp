@@ -162,8 +162,8 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   // name_, id_, early_arguments_: the present call's name, id and arguments, as far as they were read before the call was begun
   // (begin_call()). held_: white space after the last byte of the arguments, which is passed on only if more of the arguments follow.
   std::string name_, id_, early_arguments_, held_;
-  // in_value_: a member's value is being read. streams_: this value is the call's arguments, which are passed on as they are read.
-  // first_parameter_: the call has no parameter yet.
+  // For calls that are written as JSON. in_value_: the value of a member is being read. streams_: this value is the call's arguments, and
+  // its bytes are passed on as they are read. For calls with parameters: first_parameter_: no parameter of the call was passed on yet.
   bool in_value_ = false, streams_ = false, first_parameter_ = true;
 
   // The parameter whose value is being read. key, attributes: the name, and the attributes of the tag that opens the value. begin: offset
