@@ -132,8 +132,9 @@ class Parser {
     return out;
   }
 
-  // Skips white space before an alternative. An alternative may be on a line of its own, with its bar at the beginning or at the end of
-  // the line.
+  // Between two alternatives of a rule: skips white space up to the bar. The next alternative may be on a line of its own, with its bar
+  // at the beginning of this line or at the end of the line before. If no bar follows, line ends are not skipped, because a new rule may
+  // begin on the next line.
   void next_alternative(bool inside) noexcept {
     space(inside);
     const std::size_t back = at_;

@@ -1,6 +1,6 @@
-// A grammar while it is built, before it becomes a Program. The grammar consists of forms, which refer to regular expressions, to rules,
-// and to each other. Anything regular stays one regular expression (one terminal of the parser), whatever parts it was made of. Only the
-// rest becomes rules.
+// A grammar while it is built, before it becomes a Program. It consists of forms (numbered expressions of the grammar), which refer to
+// regular expressions, to rules and to each other. Whatever is regular stays one regular expression, which the parser reads as one
+// terminal, even if it was made of several parts. Only the rest becomes rules.
 #pragma once
 
 #include <cstdint>
