@@ -15,8 +15,9 @@ namespace tessera::detail::hub {
 // unsupported, a module or a pooling that tessera does not compute; corrupt_file.
 [[nodiscard]] Status read_embedding_settings(const std::filesystem::path& folder, const Config& config, Mapping& to);
 
-// Returns the Dense modules of modules.json, which are matrices after the final norm: two, or none. Their tensors get the prefixes "dense.0."
-// and "dense.1.". Errors: unsupported, Dense modules that tessera does not compute; corrupt_file.
+// Returns the Dense modules of modules.json: matrices by which the embedding is multiplied after the final norm. There are two of them or
+// none. The names of their tensors get the prefixes "dense.0." and "dense.1.". Errors: unsupported, Dense modules that tessera does not
+// compute; corrupt_file.
 [[nodiscard]] Result<std::vector<SafetensorsFolder::Module>> read_dense_modules(const std::filesystem::path& folder);
 
 }  // namespace tessera::detail::hub

@@ -33,8 +33,9 @@ enum class Of : std::uint8_t { all, models_with_experts, models_without_experts,
 // A tensor of the model, and the tensor of the folder from which it is made.
 struct TensorRow {
   Role role;
-  // The folder tensor's name without its prefix, which is like "model.layers.N." for a layer's tensor and like "model." for another tensor
-  // (prefix_of(), Table::layers). '*' stands for an expert's number: the tensors of all experts become one tensor of the model.
+  // The name of the folder's tensor without its prefix. For a layer's tensor the prefix is like "model.layers.N.", for another tensor
+  // like "model." (prefix_of(), Table::layers). '*' stands for the number of an expert: the tensors of all experts become one tensor of
+  // the model.
   std::string_view name;
   Arrange arrange = nullptr;  // nullptr: the tensor is not rearranged
   Of of = Of::all;

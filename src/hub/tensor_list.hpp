@@ -30,8 +30,8 @@ namespace tessera::detail::hub {
 class TensorList {
  public:
   TensorList(HubModel& model, const Mapping& mapping, const Quantisation& quantisation);
-  // Fills the model's list. Errors name the folder's tensor: unsupported, its type, or a tensor that the type of model does not have;
-  // corrupt_file, its shape.
+  // Fills the model's list of tensors (HubModel). Errors (the message names the folder's tensor): unsupported, a tensor has a type that
+  // is not read, or the type of model has no such tensor; corrupt_file, a tensor has a wrong shape.
   [[nodiscard]] Status make();
 
  private:

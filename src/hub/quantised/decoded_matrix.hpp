@@ -49,8 +49,8 @@ using MadeMatrix = Result<std::shared_ptr<const Matrix>>;
 // Decodes rows from the bytes of a matrix's tensors. The bytes of a tensor that the folder lacks are empty.
 using DecodeRows = std::function<Status(std::span<const Bytes>, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out)>;
 
-// Makes a matrix whose rows are decoded from `tensors`, the weights first. The tensors are read when the first row is read, and freed after
-// the last row. `factor`: Matrix::factor().
+// Makes a matrix that calls `decode` for its rows. `tensors`: the folder's tensors that describe the matrix, the weights first. They are
+// read when the first row is read, and freed after the last row. `form`: the format of the decoded rows; `factor`: see Matrix::factor().
 [[nodiscard]] std::shared_ptr<const Matrix> decoded_matrix(DType form, std::vector<std::uint64_t> dims, const std::vector<Found>& tensors, DecodeRows decode,
                                                            float factor = 1.0f);
 

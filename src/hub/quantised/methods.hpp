@@ -64,8 +64,8 @@ struct QuantisationOptions {
 [[nodiscard]] ActivationScheme read_activations(const Json& group);
 [[nodiscard]] Status read_bitsandbytes_options(const Json& config, QuantisationOptions& options);
 
-// Make the matrix "STEM.weight" (mxfp4_experts: "STEM"). Return nullptr if the folder has no tensors of this kind. Errors (the message
-// names the tensor): corrupt_file; unsupported.
+// Make the matrix whose unquantised tensor would be called "STEM.weight" (mxfp4_experts: "STEM"), where STEM is the argument `stem`.
+// Return nullptr if the folder has no tensors of this kind for it. Errors (the message names the tensor): corrupt_file; unsupported.
 [[nodiscard]] MadeMatrix gptq_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
 [[nodiscard]] MadeMatrix awq_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
 [[nodiscard]] MadeMatrix codebook_rows_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
