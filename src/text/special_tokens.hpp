@@ -3,9 +3,9 @@
 // overlap it, and so on (as llama.cpp's tokenizer_st_partition does). Among equally long tokens, the one with the lower id is taken
 // first, then the leftmost.
 //
-// A TextAutomaton reads the text once, and says at each byte which tokens end there. When the automaton is back at its root, every token
-// that has begun has also ended. So overlaps are resolved stretch by stretch, from one return to the root to the next, and the rest of
-// the text need not be read for that.
+// A TextAutomaton reads the text once, and says at each byte which tokens end there. When the automaton is back at its root, no token
+// that has begun can still go on. So overlaps are resolved stretch by stretch, from one return to the root to the next, without reading
+// the rest of the text.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,9 @@
 
 namespace tessera::detail {
 
-// Finds positions at which a text can be cut into parts that are encoded separately, without changing the tokens. A cut is possible
-// before a space, if no token of the vocabulary has this space preceded by the byte before the cut. In most vocabularies no token has a
-// space after its first byte. Then a text can be cut before each space, and the parts are short.
+// Finds positions at which a text can be cut into parts that are encoded separately, without changing the tokens. A cut before a space is
+// possible if no token of the vocabulary contains the byte before the cut followed by a space. In most vocabularies no token has a space
+// inside. Then a text can be cut before each space, and the parts are short.
 class SpaceCuts {
  public:
   SpaceCuts() noexcept = default;  // as for an empty vocabulary

@@ -23,9 +23,9 @@ struct WordBpeRules {
   bool ranks_of_results = false;  // merges with the same result have the same rank (MergeTable::share_ranks)
 };
 
-// Finds positions at which a word can be cut into parts that are encoded separately, without changing the tokens. A cut is possible
-// before a mark (U+2581), if no token of the vocabulary has a mark preceded by the byte before the cut. For the tokenizers of Llama 2 and
-// Gemma a whole text is one word; these cuts make short parts of it.
+// Finds positions at which a word can be cut into parts that are encoded separately, without changing the tokens. A cut before a mark
+// (U+2581) is possible if no token of the vocabulary contains the byte before the cut followed by a mark. For the tokenizers of Llama 2
+// and Gemma a whole text is one word; these cuts make short parts of it.
 class MarkCuts {
  public:
   MarkCuts() noexcept = default;  // finds no position
