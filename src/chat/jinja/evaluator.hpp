@@ -24,7 +24,7 @@ struct Args {
   Values positional;
   std::vector<std::pair<std::string, Value>> keyword;
 
-  // Sorts a call's arguments by the function's parameters: returns one value for each parameter in `names`; the value of a parameter
+  // Assigns a call's arguments to the parameters of a function (`names`). Returns one value for each parameter; the value of a parameter
   // without an argument is undefined. Fails if there are too many arguments, an argument with an unknown name, two arguments for one
   // parameter, or fewer than `required` arguments.
   template <std::size_t N>
