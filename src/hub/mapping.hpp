@@ -53,8 +53,8 @@ class Mapping {
   // Returns an integer setting that was set before; 0 if it was not.
   [[nodiscard]] std::int64_t given(Setting setting) const noexcept;
 
-  // Refuse a model if the key has another value than those that the architecture implements (`allowed`). An absent key is accepted. When
-  // a folder is written: set the key to the first allowed value first.
+  // Refuse a model if the key has a value that the architecture does not implement. `allowed`: the values that it implements. An absent
+  // key is accepted. When a folder is written: first set the key to the first allowed value.
   void expect_text(std::string_view key, std::initializer_list<std::string_view> allowed);
   void expect_boolean(std::string_view key, bool allowed);
   void expect_integer(std::string_view key, std::int64_t allowed);

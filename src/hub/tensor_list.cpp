@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint32_t kMostLayers = 1 << 16;
 
-// Prefixes that the names of the language model's tensors may have. Which one a folder has, prefix_of() finds by the table of embeddings:
-// its name is the prefix followed by "embed_tokens.weight", or by the name that the type of model has for it.
+// Prefixes that the names of the language model's tensors may have. prefix_of() finds the prefix of a folder by the tensor of token
+// embeddings: its name is the prefix followed by "embed_tokens.weight", or by the name that the type of model has for this tensor.
 constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "backbone.", "bert.", "roberta.", "new.", ""};
 
 // Tensors that no computation needs: tables that the library computes itself, and masks of early checkpoints.

@@ -1,7 +1,7 @@
 // The methods by which hubs quantise models: GPTQ, AWQ and others. Each method has a function that reads its options from
-// quantization_config, and functions that read its matrices. From the names of a layer's tensors follows how the layer is packed, and
-// from their shapes follow its bits and groups. Options are used only for what does not follow from the tensors. So no rules about names
-// of layers are needed for folders whose layers differ (config_groups, "dynamic", layers that are not quantised).
+// quantization_config, and functions that read its matrices. The names of a layer's tensors say how the layer is packed, and their shapes
+// say its bits and groups. Options are used only for what the tensors do not say. So no rules about names of layers are needed for
+// folders whose layers differ (config_groups, "dynamic", layers that are not quantised).
 //
 // To add a method: write a file with its functions, declare them in this header, and add a line to the table of quantisation.cpp.
 #pragma once

@@ -44,9 +44,9 @@ struct WrittenTensor {
 [[nodiscard]] Result<std::vector<WrittenTensor>> written_tensors(const ModelSource& model, const Table& table, std::uint32_t n_layers,
                                                                 std::uint32_t n_further);
 
-// Chooses the type of each tensor's numbers (WrittenTensor::dtype). F32, F16 and BF16 tensors keep their type. Quantised matrices get the
-// type `main`; so do all other matrices, except routers and convolutions, if `all` is true (the caller has chosen the type). Small
-// float32 tensors get `main` if it can represent each of their numbers exactly.
+// Chooses the type of each tensor's numbers (WrittenTensor::dtype). Quantised matrices get the type `main`. Other tensors keep their type
+// (F32, F16 or BF16), with two exceptions: if `all` is true, all matrices except routers and convolutions get `main`; small float32
+// tensors get `main` if it can represent each of their numbers exactly.
 [[nodiscard]] Status choose_types(const ModelSource& model, DType main, bool all, const std::stop_token& stop, std::vector<WrittenTensor>& tensors);
 
 // Passes the bytes of a tensor to `write`. Memory: a few MB; several times the tensor's bytes if its numbers are put into another order.
