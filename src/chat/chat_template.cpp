@@ -46,8 +46,9 @@ struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
 
 namespace {
 
-// Returns the key under which the template reads a message's reasoning. Returns an empty text if that key is reasoning_content, or if the
-// template reads no reasoning.
+// Returns the key of a message under which the template reads the reasoning ("thinking", for example), if that key is not
+// reasoning_content. Returns an empty text if it is reasoning_content, or if the template reads no reasoning; then nothing must be
+// renamed.
 std::string_view reasoning_key(std::string_view source) {
   if (source.find("reasoning_content") != source.npos) return {};
   for (const std::string_view key : {"thinking", "thought", "reasoning"}) {
@@ -62,9 +63,10 @@ std::string_view reasoning_key(std::string_view source) {
   return {};
 }
 
-// Copies each message's reasoning to the template's own key. Templates with their own key expect content to be a text, so null becomes "".
-// `joins`: the template refuses a message with content, reasoning and calls, because it prints content and reasoning in the same place.
-// Then the content is appended to the reasoning.
+// Copies the reasoning of each message from reasoning_content to `key`, the template's own key for it. Templates with a key of their own
+// expect the content of a message with calls to be a text, so null becomes "". `joins`: the template prints content and reasoning in the
+// same place, and refuses a message that has content, reasoning and calls. Then the content is appended to the reasoning, and becomes
+// empty.
 void name_reasoning(Json& variables, std::string_view key, bool joins) {
   Json* messages = nullptr;
   for (auto& [name, value] : *variables.members()) {
@@ -153,8 +155,9 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
 const ChatTemplate::Calls& ChatTemplate::calls() const {
   Calls& calls = *state_->calls;
   std::call_once(calls.tried, [&] {
-    // Returns whether the template prints a call that is passed in this form. Tries a conversation with the tool's answer, and a
-    // conversation without the answer.
+    // Returns whether the template prints a tool call if the message that contains the call has this form: `content` as its content, its
+    // arguments as a text or as an object (`as_text`), and under the key `reasoning`, if that is not empty, a reasoning. Tries one
+    // conversation with the tool's answer after the call, and one without, because some templates need the answer.
     const auto writes = [&](const Json& content, bool as_text, std::string_view reasoning = {}) {
       constexpr const char* kWord = "tessera-probe";
       Json arguments = Json::object();

@@ -1,4 +1,5 @@
-// Encodes rendered text. Control tokens are made only from text that the template itself has written, never from the text of messages.
+// Encodes the text that a chat template has rendered. Control tokens are made only from text that the template itself has written, never
+// from the text of messages.
 #include <algorithm>
 #include <array>
 
@@ -62,8 +63,8 @@ class ControlNames {
   std::array<std::pair<std::size_t, std::size_t>, 256> first_{};      // [first byte of a text]: range in sorted_
 };
 
-// Returns the matches in [begin, end), in ascending order and without overlaps. As in the tokenizer, the longest match of all is taken
-// first, then the longest that does not overlap it, and so on.
+// Returns the names of control tokens in [begin, end) of the text, in ascending order and without overlaps. If names overlap, the longest
+// name of all is taken first, then the longest that does not overlap it, and so on, as in the tokenizer.
 std::vector<Match> names_within(const ControlNames& names, std::string_view text, std::size_t begin, std::size_t end) {
   std::vector<Match> found;
   for (std::size_t at = begin; at < end; ++at) {

@@ -62,8 +62,8 @@ Status open_arguments(std::vector<ToolCall>& calls) {
   return {};
 }
 
-// Reads a list of calls: [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]. nullopt: an element has data
-// that ToolCall cannot hold.
+// Reads a list of calls: [{"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}, ...]. nullopt: an element has
+// data that ToolCall cannot hold, so the message must keep the list as JSON.
 std::optional<std::vector<ToolCall>> calls_from(const Json::Array& elements) {
   std::vector<ToolCall> calls;
   for (const Json& element : elements) {

@@ -9,9 +9,9 @@ struct SchemaTypes {
   enum : unsigned { kString = 1, kNumber = 2, kInteger = 4, kBoolean = 8, kNull = 16, kArray = 32, kObject = 64, kAny = 127 };
 };
 
-// Returns the types that a schema allows, as a sum of SchemaTypes. The function follows type, enum, const, anyOf, oneOf, allOf and
-// references into the document `root`. A schema without these keywords, a schema that is too large, and a schema that contains itself count
-// as allowing all types.
+// Returns the types that a schema allows, as a sum of SchemaTypes. Reads the keywords type, enum, const, anyOf, oneOf and allOf, and
+// follows references into the document `root`. If a schema has none of these keywords, is too large or contains itself, it counts as
+// allowing all types.
 [[nodiscard]] unsigned types_of(const Json& schema, const Json& root);
 // Returns the JSON type of a value, as one of SchemaTypes.
 [[nodiscard]] unsigned type_of_value(const Json& value) noexcept;

@@ -49,8 +49,8 @@ std::string tools_in_words(const std::vector<Json>& tools) {
          "<tool_call>\n{\"name\": <function>, \"arguments\": <object>}\n</tool_call>";
 }
 
-// Puts the words at the beginning of the content of the user's first message. If that content is neither a text nor a list of parts, adds a
-// user message with the words before that message. If there is no user message, adds one at the end.
+// Puts `words` at the beginning of the first message of the user. If the content of that message is neither a text nor a list of parts,
+// puts a new user message with the words in front of it. If there is no user message, adds one at the end.
 void tell_user(std::vector<Message>& messages, const std::string& words) {
   const auto user = std::ranges::find(messages, "user", &Message::role);
   const bool is_known = user != messages.end() &&
@@ -150,8 +150,8 @@ Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFor
     check.written = written;
     check.printed = written.find(kTool) != written.npos && written.find(kCity) != written.npos;
     if (!check.printed) return check;
-    // The end of the prompt does not belong to the answer. Some formats accept calls only at the very beginning of the answer, so the
-    // answer is also tried without its leading white space.
+    // Parses what the template has written as the answer. The answer begins after the end of the prompt. Some formats accept calls only
+    // at the very beginning of the answer, so the answer is tried a second time, without its leading white space.
     for (const std::size_t from : {head, std::min(written.find_first_not_of(" \n", head), written.size())}) {
       TESSERA_TRY(OutputParser parser, OutputParser::create(format, {.starts_in_reasoning = format.ends_in_reasoning(header.substr(0, head)), .tools = {tool()}}));
       TESSERA_TRY_STATUS(parser.push(written.substr(from)));

@@ -39,8 +39,8 @@ struct GrammarCache::State {
   std::list<Entry> entries;  // the most recently used entry comes first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index;  // finds an entry by its key; the key's text is in the entry
 
-  // Drops the least recently used entries, until the cache is within its options. Asks each grammar for its size again, because a grammar
-  // grows while matchers use it.
+  // Drops the least recently used entries while the cache has more entries, or takes more memory, than its options allow. Exception: the
+  // most recently used entry always stays. The memory of each grammar is counted anew, because a grammar grows while matchers use it.
   void shrink() {
     std::size_t bytes = 0, kept = 0;
     for (auto at = entries.begin(); at != entries.end();) {

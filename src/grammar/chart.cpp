@@ -98,8 +98,9 @@ void Chart::add(const Item& item) {
   ++work_;
 }
 
-// Lets the row `self` read `symbol`. A terminal is kept for scan(). For a rule, adds the rule's first item. `then` is the item that follows
-// when the symbol has been read.
+// Handles one symbol that may come next in the row `self`. If the symbol is a terminal, keeps it for scan(). If the symbol is a rule,
+// adds the rule's first item to the row, so that the rule is read from here. `then`: the item that follows when the whole symbol has been
+// read.
 void Chart::read(Symbol symbol, const Item& then, std::uint32_t self) {
   ++work_;
   if (!symbol.call) {
@@ -170,8 +171,9 @@ void Chart::expand_object(const Item& item, const ProgramNode& node, std::uint32
   const std::uint64_t members = seen.back();
   const auto has = [&](std::size_t i) { return (seen[i / 64] >> (i % 64) & 1) != 0; };
 
-  // Count the required properties, and all properties, that have not occurred. If the order is fixed, every property before the last one
-  // seen counts as seen.
+  // Count the properties that have not occurred yet: all of them (`left`), the required ones (`required`), and the required ones with a
+  // fixed place (`ordered`). If the order is fixed, has() is also true for each property with a fixed place that would have to come
+  // before the last one that has occurred, because it cannot occur any more.
   std::uint32_t required = 0, ordered = 0, left = 0;  // `ordered`: required properties that have a fixed place
   for (std::size_t i = 0; i < size; ++i) {
     if (has(i)) continue;

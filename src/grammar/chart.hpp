@@ -1,9 +1,12 @@
-// Earley's parser (1970), which reads terminals. A row is the set of items after the terminals that were read so far, and refers to earlier
-// rows by id. If two positions of a text have the same items, they have the same row. So a row is the state of the parser: what follows it
-// is computed only once, and going back in the text means going back to an earlier row's id. An item says that a rule is being read, and
-// how far: the rule, a position in it (a node), the row in which the rule was called (the origin), and a number with which lists and
-// objects count. If the last symbol of a rule is a call, the called rule's items get the caller's origin and rule, so that right recursion
-// does not nest.
+// Earley's parser (1970). It reads a sequence of terminals, and says which terminals may come next.
+//
+// An item says that a rule is being read, and how far: the rule, a position in the rule (a node), the row in which the rule was called
+// (the origin), and a number with which lists and objects count. A row is the set of items after the terminals that were read so far; it
+// refers to earlier rows by id. If two positions of a text have the same items, they have the same row. So a row's id is the whole state
+// of the parser: what follows a row is computed only once, and going back in the text means going back to an earlier row's id.
+//
+// If the last symbol of a rule is a call, the called rule's items get the caller's origin and rule. So for a rule that ends with a call
+// of itself (right recursion), one completion is enough, however deep the recursion is.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +64,8 @@ class Chart {
   void expand_list(const Item& item, const ProgramNode& node, std::uint32_t self);
   void expand_object(const Item& item, const ProgramNode& node, std::uint32_t self);
 
-  // Returns the id of a set of properties of an object that have occurred. `words` has one bit for each property, then the number of
-  // members.
+  // Returns an id for a set of properties of an object, namely those that have occurred. `words`: one bit for each property, then a word
+  // with the number of members.
   [[nodiscard]] std::uint32_t seen_id(std::span<const std::uint64_t> words);
 
   const Program& program_;

@@ -21,8 +21,8 @@ struct [[gnu::visibility("hidden")]] GrammarVocabulary::State {
 
 namespace grammar {
 
-// The automaton's states and the token masks that matchers of one grammar have computed. All matchers of the grammar share them. When the
-// cache has half of the allowed size, the next matcher begins a new cache; matchers that are at work keep the old cache.
+// What the matchers of one grammar have computed and share: the automaton's states, and the masks of allowed tokens. If the cache has
+// half of the memory that the limits allow, the next matcher begins a new cache; the matchers that are at work keep the old one.
 struct [[gnu::visibility("hidden")]] MaskCache {
   MaskCache(const Program& program, const GrammarLimits& limits) : machine(program, limits) {}
 

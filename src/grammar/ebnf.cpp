@@ -132,8 +132,9 @@ class Parser {
     return out;
   }
 
-  // Skips white space before an alternative. An alternative may be on a line of its own, with its bar at the beginning or at the end of
-  // the line.
+  // Between two alternatives of a rule: skips white space up to the bar. The next alternative may be on a line of its own, with its bar
+  // at the beginning of this line or at the end of the line before. If no bar follows, line ends are not skipped, because a new rule may
+  // begin on the next line.
   void next_alternative(bool inside) noexcept {
     space(inside);
     const std::size_t back = at_;
@@ -305,8 +306,8 @@ class Parser {
     }
   }
 
-  // Returns the rule as a form. If the rule is not recursive, its content is inserted where it is used, so that a regular rule becomes
-  // one terminal.
+  // Returns the form of a rule. If the rule is not recursive, returns its content, so that the content is inserted at each place that
+  // uses the rule. Then a rule that is regular becomes a part of one terminal, and the parser has less to do.
   Form form(std::uint32_t rule) {
     Rule& r = rules_[rule];
     switch (r.state) {

@@ -1,5 +1,6 @@
-// A hash table of ids. The table does not store the keys. The owner of the keys stores the keys, and passes to find() a function that
-// compares the wanted key with the key of an id. So a key of any shape (a struct, a range of a pool) is stored only once.
+// A hash table that finds an id by its key, without storing keys. The owner of the table stores the keys. find() gets a function from the
+// owner, which compares the wanted key with the stored key of an id. So a key of any shape (a struct, a range of an array) is stored only
+// once.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// A grammar while it is built, before it becomes a Program. The grammar consists of forms, which refer to regular expressions, to rules,
-// and to each other. Anything regular stays one regular expression (one terminal of the parser), whatever parts it was made of. Only the
-// rest becomes rules.
+// A grammar while it is built, before it becomes a Program. It consists of forms (numbered expressions of the grammar), which refer to
+// regular expressions, to rules and to each other. Whatever is regular stays one regular expression, which the parser reads as one
+// terminal, even if it was made of several parts. Only the rest becomes rules.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace tessera::grammar {
 
 using Form = std::uint32_t;
 
-// A list: the items of `prefix`, in order, then any number of `rest`. In all the list has at least `min` and at most `max` items, with a
-// separator between them.
+// A list: first the items of `prefix`, in order, then any number of items of the form `rest`. The list may end before all of the prefix
+// was written, if it has at least `min` items. It has at most `max` items in all, with a separator between two items.
 struct ListForm {
   std::vector<Form> prefix;
   Form rest = kNone;  // kNone: no items may follow the prefix
@@ -24,8 +24,9 @@ struct ListForm {
   Regex separator = RegexStore::kEpsilon;
 };
 
-// An object: members with a separator between them. A property occurs at most once. Exception: if the key of a property also matches
-// `others`, further members with matching names may occur beside the property.
+// An object: members with a separator between two of them. A member is one of `properties`, or one of `others` (members whose names the
+// object does not list). Each property occurs at most once. Exception: if the key of a property also matches a key of `others`, further
+// members with such names may occur beside the property.
 struct ObjectForm {
   enum class Order : std::uint8_t { any, stated };
   // anywhere: the property may occur at any place even if the order is fixed; these properties come last in the list.

@@ -1,5 +1,6 @@
-// Reads several terminals (regular expressions) at the same time. A state is a set of pairs: a terminal, and the expression for the rest of
-// the terminal, which may still follow. States are made when they are first reached. In state 0, the dead one, no terminal is left.
+// An automaton that reads several terminals (regular expressions) at the same time, because several may come next. A state is a set of
+// pairs: a terminal, and an expression for what may still follow in this terminal after the bytes that were read. A state is made when it
+// is first reached. In state 0, the dead one, no terminal is left that matches.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A grammar as one automaton over bytes. A state is a set of terminals that are being read, each with the row of the parser at which it
-// began. States are made when they are first reached. When a byte has been read once in a state, reading this byte in this state again is a
-// look-up in a table.
+// A grammar as one automaton over bytes: from a state and a byte follows the next state. A state is a set of terminals that are being
+// read, each with the row of the parser (chart.hpp) at which the terminal began. A state is made when it is first reached. The first time
+// that a byte is read in a state, the next state is computed; later it is looked up in a table.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ class Machine {
   // Returns the text that must come next, because at each of its bytes nothing else may follow; at most `limit` bytes.
   [[nodiscard]] std::string forced(std::uint32_t state, std::size_t limit);
 
-  // Returns true if any n characters of the set may certainly come next. False means: no, or it is not easy to find out.
+  // Returns true if certainly each sequence of at most n characters of the set may come next. Returns false if that is not so, or if it
+  // is not easy to find out.
   [[nodiscard]] bool absorbs(std::uint32_t state, const CharSet& set, std::uint32_t n) {
     for (std::uint32_t i = 0; i < states_[state].size; ++i) {
       if (lexer_.absorbs(lives_[states_[state].lives + i].lexer, set, n)) return true;

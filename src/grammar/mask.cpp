@@ -1,5 +1,5 @@
-// Finds the tokens that may come next: walks over the tree of all tokens, and skips a branch as soon as the grammar does not allow its
-// bytes.
+// Finds the tokens that may come next. Walks over the tree of all tokens (trie.hpp), and skips a branch as soon as the grammar does not
+// allow the bytes on the way to it.
 #include <algorithm>
 
 #include "grammar/compiled.hpp"
@@ -60,8 +60,9 @@ bool MaskCache::contains(std::uint32_t state, const TokenTrie& tokens, std::size
   return yes;
 }
 
-// Returns whether the grammar, in this state, allows every text of the slice's characters, however long. Searches all reachable pairs of a
-// grammar's state and a state of the slice's automaton. If there are many pairs, returns false, although the answer may be true.
+// Returns whether the grammar, in this state, allows every text of the slice's characters, however long. Two automata read the same
+// bytes: the grammar's, and the one that reads the slice's characters. All pairs of states that they can reach together are searched. If
+// there are more than kMostPairs pairs, returns false, although the answer may be true.
 bool MaskCache::search_slice(std::uint32_t state, const Slice& slice) {
   constexpr std::size_t kMostPairs = 48;
   std::vector<std::pair<std::uint32_t, std::uint8_t>> pairs{{state, std::uint8_t{1}}};

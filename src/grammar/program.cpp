@@ -155,8 +155,7 @@ class Lowering {
     return id;
   }
 
-  // Removes jumps, which lead from one node to another without reading anything. Each node gets the edges of all nodes that it can reach
-  // by jumps.
+  // Removes jumps (edges that read nothing). Each node gets the edges of all nodes that it can reach by jumps.
   void close() {
     std::vector<std::uint32_t> seen, mark(out_.nodes.size(), kNone);
     std::vector<std::vector<ProgramNode::Edge>> edges(out_.nodes.size());

@@ -1,5 +1,5 @@
-// A grammar in the form that is used for matching. Each rule is a small automaton, whose edges read a terminal (a regular expression) or
-// call a rule. Parts that cannot be completed to a text were removed, so a matcher never runs into a dead end.
+// A grammar in the form that matchers use. Each rule is a small automaton, whose edges read a terminal (a regular expression) or call a
+// rule. Parts that no complete text can contain were removed (trim.hpp), so a matcher never comes to a point where no text can follow.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The transition table of an automaton that is built while it is used: state and byte lead to a state. A state has 256 transitions, one for
-// each value of a byte. They are stored as four arrays (Page) of 64 transitions. An array is made when one of its transitions is first set.
+// The transition table of an automaton that is built while it is used: it gives the next state for a state and a byte. The 256
+// transitions of a state, one for each value of a byte, are stored as four arrays (Page) of 64 transitions. To save memory, an array is
+// made only when one of its transitions is first set.
 #pragma once
 
 #include <array>

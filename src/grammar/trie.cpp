@@ -92,7 +92,8 @@ TokenTrie TokenTrie::make(const std::vector<std::string_view>& tokens, std::vect
     }
   }
   out.all = Trie::make(unique);
-  // The classes of the slices, from the widest to the narrowest: characters that need no escape in a JSON string; words and numbers of
+  // The characters of each slice, and the most characters that its tokens may have. From the widest slice to the narrowest: characters
+  // that need no escape in a JSON string, for the contents of strings; then ASCII, word characters and letters, for strings with
   // patterns.
   const CharSet text = intersect(any_char(), complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}}));
   const CharSet ascii{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}};

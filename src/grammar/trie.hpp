@@ -1,6 +1,8 @@
-// The tokens of a vocabulary as a tree over their bytes, stored in the order of a walk. A node is followed by its children. `skip` is the
-// index at which a walk continues if it does not enter the node. A slice is all tokens that consist of characters of one frequent class. If
-// a grammar allows every text of that class, all tokens of the slice are allowed at once, and the walk is only over the remaining tokens.
+// The tokens of a vocabulary as a tree over their bytes, for finding all tokens that a grammar allows. The nodes are stored in the order
+// of a walk: a node is followed by its children. `skip` is the index at which the walk goes on if it does not enter a node's children.
+//
+// A slice is the set of all tokens that consist only of characters of one frequent class, such as letters, up to a certain length. If a
+// grammar allows every text of that class, all tokens of the slice are allowed at once, and only the remaining tokens need a walk.
 #pragma once
 
 #include <array>

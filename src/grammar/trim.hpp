@@ -1,5 +1,5 @@
-// Removes from a program all edges, list items and object properties that cannot occur in any complete text, and marks the rules that may
-// match the empty text.
+// Removes from a program what cannot occur in any complete text: edges, list items and object properties. Also marks the rules that may
+// match the empty text (ProgramRule::nullable).
 #pragma once
 
 #include "grammar/program.hpp"

@@ -62,8 +62,9 @@ bool alternate_outputs(Recipe& recipe, std::uint64_t first) {
   return true;
 }
 
-// Selects half of the outputs of experts' matrices (`which`: 0 the first, 1 the second half). The matrices are [outputs, inputs] or [inputs,
-// outputs]. A shape that fits both counts as [inputs, outputs].
+// Selects half of the outputs of each expert's matrix: the first half if `which` is 0, the second half if `which` is 1. The result has
+// matrices [outputs / 2, inputs]. The folder's matrices are [outputs, inputs] or [inputs, outputs]; the latter are transposed. A shape
+// that fits both counts as [inputs, outputs].
 bool half_of_outputs(std::uint64_t inputs, Recipe& recipe, std::uint64_t which) {
   if (recipe.n_dims != 3) return false;
   const bool is_transposed = recipe.dims[0] != inputs || recipe.dims[1] == inputs;
@@ -85,9 +86,9 @@ bool alternate_values(Recipe& recipe, std::uint64_t first) {
   return true;
 }
 
-// Adds to the recipe, for each value head, the head's range of `size` rows. In the folder's tensor the heads begin at row `start`, and the
-// heads of a group follow each other. Order of the added ranges: the first head of each group, then the second head of each group, and so
-// on.
+// Adds to the recipe a range of `size` rows for each value head (Qwen3.5), in the order of this library. In the folder's tensor, the
+// heads begin at row `start`, and the heads of a group follow each other. In the result, the first heads of all groups come first, then
+// the second heads of all groups, and so on.
 bool deal(const Shape& shape, std::uint64_t start, std::uint64_t size, Recipe& recipe) {
   if (shape.state_groups == 0 || shape.state_heads > kMostHeads || shape.state_heads % shape.state_groups != 0 || size == 0) return false;
   const std::uint64_t in_group = shape.state_heads / shape.state_groups;
@@ -242,8 +243,9 @@ bool dealt_columns(const Shape& shape, Recipe& recipe) {
 
 namespace {
 
-// Adds to the recipe, for each group of Qwen3-Next's fused matrix, the group's rows [first, first + count). Returns false if the matrix does
-// not have the shape for it.
+// Adds to the recipe the same rows of each group of Qwen3-Next's fused matrix: the group's rows first to first + count - 1. In the fused
+// matrix, each group has the rows of its queries, keys, values and gates, in this order. Returns false if the matrix does not have this
+// shape.
 bool rows_of_groups(const Shape& shape, Recipe& recipe, std::uint64_t first, std::uint64_t count) {
   if (shape.state_groups == 0 || shape.state_heads % shape.state_groups != 0) return false;
   const std::uint64_t values = shape.state_heads / shape.state_groups * shape.state_values;

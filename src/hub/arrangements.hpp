@@ -1,12 +1,13 @@
-// Functions that arrange a recipe (Arrange in table.hpp): they reorder, select or transpose rows of a folder's tensor. A function's name says
-// what the result is.
+// Functions that arrange a recipe (Arrange in table.hpp): they say which rows of a folder's tensor become the rows of the model's tensor,
+// and in what order. The name of a function says what the result is.
 #pragma once
 
 #include "hub/table.hpp"
 
 namespace tessera::detail::hub {
 
-// Llama's rotated pairs are (i, i + dim/2) in folders, and (2i, 2i + 1) here.
+// Rows of queries and keys whose dimensions rope rotates in pairs. The pairs of a head are the dimensions (i, i + dim/2) in folders of
+// Llama, and (2i, 2i + 1) in this library.
 bool query_pairs(const Shape& shape, Recipe& recipe);
 bool key_pairs(const Shape& shape, Recipe& recipe);
 
@@ -41,8 +42,8 @@ bool decay(const Shape& shape, Recipe& recipe);                    // -e^x
 bool decay_column(const Shape& shape, Recipe& recipe);             // -e^x, a row of one number for each head (Mamba-2)
 bool column(const Shape& shape, Recipe& recipe);                   // a row of one number for each head
 bool norm_of_groups(const Shape& shape, Recipe& recipe);           // a row for each group
-// Qwen3.5. In folders the value heads of a group follow each other. The results have the first head of each group, then the second head of
-// each group, and so on: value head h belongs to group h mod n_groups.
+// Qwen3.5: tensors with something for each value head. In folders the value heads of a group follow each other. In the results the first
+// heads of all groups come first, then the second heads of all groups, and so on: value head h belongs to group h mod n_groups.
 bool dealt_values(const Shape& shape, Recipe& recipe);             // rows of all value heads
 bool dealt_heads(const Shape& shape, Recipe& recipe);              // one row or number for each head
 bool dealt_decay(const Shape& shape, Recipe& recipe);

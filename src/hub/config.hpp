@@ -25,12 +25,13 @@ class Config {
   // Reads the folder's files. Errors: not_found, there is no config.json; corrupt_file, a file is not a JSON object; io.
   [[nodiscard]] static Result<Config> read(const std::filesystem::path& folder);
 
-  // Return the value of a key, or nullptr. find() searches the part of config.json that describes the language model: the object text_config
-  // in models that also read images or sound, and the whole file in other models. find_anywhere() searches that part first, then the whole
-  // file.
+  // Return the value of a key of config.json; nullptr if it is absent. find() searches the part that describes the language model: the
+  // object text_config in models that also read images or sound; the whole file in other models. find_anywhere() searches this part
+  // first, and then the whole file.
   [[nodiscard]] const Json* find(std::string_view key) const noexcept;
   [[nodiscard]] const Json* find_anywhere(std::string_view key) const noexcept;
-  // Returns the value of a key, or nullptr. Searches the whole file first, then the part that describes the language model.
+  // Returns the value of a key of config.json; nullptr if it is absent. Searches the whole file first, and then the part that describes
+  // the language model.
   [[nodiscard]] const Json* find_outside(std::string_view key) const noexcept;
   // Return the value of a key of generation_config.json and of tokenizer_config.json, or nullptr.
   [[nodiscard]] const Json* in_generation(std::string_view key) const noexcept;

@@ -100,8 +100,9 @@ Status HubModel::read_part(const Recipe& recipe, std::uint32_t part, std::uint64
   return matrix->read(folder_, offset, out);
 }
 
-// Reads rows that are copied from the parts. Rows that follow each other in a part are read together. If the rows of a range are scattered
-// over a short piece of a part (such as the rows of a head), reads the whole piece, and puts the rows in order in memory.
+// Reads bytes of a tensor whose rows are copies of rows of its recipe's parts, in another order. Rows that follow each other in a part
+// are read in one go. If the rows of a range lie scattered over a short piece of a part (such as the rows of a head), the whole piece is
+// read in one go, and its rows are put in order in memory.
 Status HubModel::read_ordered(const Recipe& recipe, std::uint64_t offset, std::span<std::byte> out) const {
   const std::uint64_t row_bytes = row_bytes_of(recipe);
   std::uint64_t start = 0;  // offset of the range in the result, in bytes

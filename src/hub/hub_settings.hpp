@@ -22,7 +22,8 @@ class HubSettings final : public Settings {
   // ("tokenizer_config.json: bos_token").
   void set(Setting setting, Value value, std::string_view key);
   void remove(Setting setting) noexcept;
-  // Records the key of a setting that the folder may lack, for the error if the setting is needed. Does nothing if the setting is set.
+  // For an error message: records where a setting that the folder may lack would be (`key`). If the setting is needed later and was not
+  // set, the error names this key. Does nothing if the setting is set.
   void expect(Setting setting, std::string_view key);
   void set_origin(std::string folder) { origin_ = std::move(folder); }
 

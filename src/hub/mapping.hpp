@@ -1,5 +1,5 @@
-// Translates a configuration into settings. Each table of a type of model has a function that does so with a Mapping (Table::map). A Mapping
-// remembers the first error, so that these functions need not check each call.
+// Translates config.json into settings. Each type of model has a function that does this with a Mapping (Table::map). A Mapping remembers
+// its first error, so that these functions need not check each call. The same functions also write config.json: see Mapping::filling.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,8 @@ class Mapping {
   // Returns an integer setting that was set before; 0 if it was not.
   [[nodiscard]] std::int64_t given(Setting setting) const noexcept;
 
-  // Refuse a model if the key has a value that the architecture does not implement. An absent key is accepted. When a folder is written: set
-  // the key first, to the first allowed value.
+  // Refuse a model if the key has a value that the architecture does not implement. `allowed`: the values that it implements. An absent
+  // key is accepted. When a folder is written: first set the key to the first allowed value.
   void expect_text(std::string_view key, std::initializer_list<std::string_view> allowed);
   void expect_boolean(std::string_view key, bool allowed);
   void expect_integer(std::string_view key, std::int64_t allowed);

@@ -24,9 +24,10 @@ enum class Numbers : std::uint8_t {
   minus_exponential,     // -e^x: rates of decay, which hubs keep as their logarithm
 };
 
-// A range of rows of the result, and the rows of one part from which the range is copied. The range consists of runs of `run` rows. In the
-// part, consecutive rows of a run lie `step` rows apart, and the first rows of consecutive runs lie `stride` rows apart. So row i of the
-// range is the part's row first + (i / run) * stride + (i % run) * step.
+// A range of rows of the result that are copied from one part (a matrix of the folder), and where in the part these rows are. `part`:
+// index of the part; `rows`: rows of the range; `first`: the part's row that becomes row 0 of the range. The range consists of runs of
+// `run` rows. From one row of a run to the next there are `step` rows in the part, and from the first row of a run to the first row of
+// the next run there are `stride` rows. So row i of the range is the part's row first + (i / run) * stride + (i % run) * step.
 struct RowRange {
   std::uint32_t part = 0;
   std::uint64_t rows = 0;
@@ -73,8 +74,9 @@ struct Recipe {
   }
 };
 
-// Returns whether the recipe uses only rows and columns that its parts have, and makes exactly the number of values that its dims need. A
-// recipe from a folder must be sound before it is used, because its shape comes from the weights' file and its arrangement from config.json.
+// Returns whether a recipe is sound: it uses only rows and columns that its parts have, and makes exactly as many values as its dims say.
+// Check this before a recipe from a folder is used: its shape comes from the weights' file and its arrangement from config.json, and the
+// two may contradict each other.
 [[nodiscard]] bool is_sound(const Recipe& recipe) noexcept;
 
 // Computes the whole result of a sound recipe from the bytes of its parts. `parts` has the order of Recipe::parts.

@@ -6,8 +6,9 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// Returns the value of a setting that is a count; 0 if the setting is absent. For a list with an element for each layer, returns the largest
-// element, because all layers with heads have the same number of heads.
+// Returns the value of a setting that is a count, such as the number of heads; 0 if the setting is absent. If the setting is a list with
+// an element for each layer, returns the largest element: layers with heads all have the same number of heads, and layers without heads
+// have 0.
 std::uint64_t count_of_setting(const Settings& settings, Setting setting) noexcept {
   constexpr std::int64_t kMost = 1 << 24;
   const auto value = settings.find(setting);

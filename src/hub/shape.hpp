@@ -1,4 +1,4 @@
-// Makes a Shape: the facts on which arrangements of rows depend.
+// Makes a Shape: the numbers of heads and dimensions on which the arrangements of rows (arrangements.hpp) depend.
 #pragma once
 
 #include <tessera/extend/files/settings.hpp>

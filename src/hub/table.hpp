@@ -1,6 +1,6 @@
-// A table describes the folders of one type of model: which tensors the folders have, how the model's tensors are made from them, and how
-// config.json is translated into settings. To add a type of model, add its table to its family in tables/. The table names the architecture
-// (src/model/arch), which describes the computation.
+// A table describes how folders of one type of model ("llama") become models of this library: which tensors the folders have, how the
+// model's tensors are made from them, and how config.json is translated into settings. It names the architecture (src/model/arch), which
+// describes the computation. To add a type of model, add a table to the file of its family in tables/.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ struct Shape {
   std::uint64_t plain_dim = 0, head_value_dim = 0;                                    // latent attention: of a head
 };
 
-// Arranges a recipe. Precondition: the recipe's parts and dims describe the folder's tensor. Returns false if the parts have a shape that the
-// function cannot arrange.
+// Changes a recipe so that it makes the model's tensor from the folder's tensor. Precondition: the recipe's parts and dims describe the
+// folder's tensor as it is. Returns false if the function cannot arrange a tensor of this shape.
 using Arrange = bool (*)(const Shape&, Recipe&);
 
 // The models that use a row.
@@ -33,8 +33,9 @@ enum class Of : std::uint8_t { all, models_with_experts, models_without_experts,
 // A tensor of the model, and the tensor of the folder from which it is made.
 struct TensorRow {
   Role role;
-  // The folder tensor's name without its prefix, which is like "model.layers.N." for a layer's tensor and like "model." for another tensor
-  // (prefix_of(), Table::layers). '*' stands for an expert's number: the tensors of all experts become one tensor of the model.
+  // The name of the folder's tensor without its prefix. For a layer's tensor the prefix is like "model.layers.N.", for another tensor
+  // like "model." (prefix_of(), Table::layers). '*' stands for the number of an expert: the tensors of all experts become one tensor of
+  // the model.
   std::string_view name;
   Arrange arrange = nullptr;  // nullptr: the tensor is not rearranged
   Of of = Of::all;
@@ -50,8 +51,8 @@ struct Table {
   std::string_view layers = "layers.";  // text before a layer's number in names
   // false: transformers' class ignores tie_word_embeddings, and always has a separate output matrix.
   bool can_be_tied = true;
-  // Prefix of the names of draft heads' tensors, whose layers are numbered from 0: "mtp.". Empty: the heads' layers are numbered after the
-  // model's layers, under the model's prefix.
+  // The prefix of the names of draft heads' tensors. Not empty ("mtp."): the heads' layers have this prefix and are numbered from 0.
+  // Empty: the heads' layers have the model's prefix, and their numbers follow those of the model's layers.
   std::string_view heads = {};
   // When a folder is written, the prefix of the names of its tensors. (A folder that is read may have another: prefix_of().)
   std::string_view prefix = "model.";

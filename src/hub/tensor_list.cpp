@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint32_t kMostLayers = 1 << 16;
 
-// Possible prefixes of the names of the language model's tensors. A prefix is found by the table of embeddings: prefix +
-// "embed_tokens.weight", or the type's name of that tensor.
+// Prefixes that the names of the language model's tensors may have. prefix_of() finds the prefix of a folder by the tensor of token
+// embeddings: its name is the prefix followed by "embed_tokens.weight", or by the name that the type of model has for this tensor.
 constexpr std::string_view kPrefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer.", "gpt_neox.", "backbone.", "bert.", "roberta.", "new.", ""};
 
 // Tensors that no computation needs: tables that the library computes itself, and masks of early checkpoints.
@@ -58,8 +58,9 @@ std::vector<std::string> names_of(const TensorRow& row, const Table& table, std:
     return {owner == Owner::draft_head ? fmt::format("{}{}", table.heads, name) : fmt::format("{}layers.{}.{}", table.heads, layer - layers, name)};
   }
   if (owner != Owner::model) return {fmt::format("{}{}{}.{}", prefix, table.layers, layer, name)};
-  // The output matrix is outside of the model's prefix: "lm_head.weight" beside "model.", "language_model.lm_head.weight" beside
-  // "language_model.model.".
+  // A tensor that belongs to no layer is inside the model's prefix ("model.norm.weight") or outside. The output matrix, for example, is
+  // outside: "lm_head.weight" beside "model.", "language_model.lm_head.weight" beside "language_model.model.". So all of these names are
+  // possible.
   std::vector<std::string> names = {std::string(prefix) + name};
   if (prefix.ends_with("model.")) names.push_back(std::string(prefix.substr(0, prefix.size() - 6)) + name);
   names.push_back(std::move(name));
@@ -83,8 +84,8 @@ TensorList::TensorList(HubModel& model, const Mapping& mapping, const Quantisati
     : model_(model), mapping_(mapping), quantisation_(quantisation), used_(model.folder_.tensors().size()) {
   shape_ = shape_of_model(model.settings_);
   has_experts_ = mapping.given(Setting::n_experts) > 0;
-  // Each layer has at least one tensor, unless layers share weights. A number of layers above the number of tensors is wrong, so it is
-  // limited here. (The reader of the settings reports the error.)
+  // Limits the number of layers that config.json states: each layer has at least one tensor, unless layers share weights, so a number
+  // above the number of tensors is wrong. (The reader of the settings reports the error.)
   const std::size_t n_tensors = model.n_groups_ == 0 ? model.folder_.tensors().size() : std::size_t{kMostLayers};
   const auto most = static_cast<std::int64_t>(std::min<std::size_t>(n_tensors, kMostLayers));
   n_layers_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(mapping.given(Setting::n_layers), 0, most));
@@ -232,8 +233,9 @@ Status TensorList::add_constants() {
   return add_list(Role::rope_factors_long, mapping_.long_factors);
 }
 
-// Refuses tensors of the language model that the table does not have, because the model computes something with them that tessera does not.
-// Tensors of other parts of the model, such as a part that reads images, have other prefixes.
+// Refuses the folder if the language model has a tensor that its table does not name: the model computes something with this tensor that
+// tessera does not compute. Tensors of other parts of the model, such as a part that reads images, have other prefixes and are not
+// checked.
 Status TensorList::add_strangers() {
   const std::span<const SafetensorsTensor> all = model_.folder_.tensors();
   const std::string layers = model_.prefix_ + std::string(model_.table_->layers);

@@ -18,8 +18,9 @@ namespace tessera::detail::hub {
 // empty if the names have no prefix.
 [[nodiscard]] std::string prefix_of(const SafetensorsFolder& folder, const Table& table);
 
-// Returns the possible names of a row's tensor in the folder, the likeliest first. Names of a single expert's tensor contain the number
-// `expert`. `layers`: number of layers without draft heads.
+// Returns the names that the tensor of a table's row may have in the folder, the likeliest first. `prefix`: prefix_of() the folder.
+// `layers`: number of layers without draft heads. `layer`: for a layer's tensor, the number of the layer. `expert`: for the tensor of a
+// single expert, the number of the expert.
 [[nodiscard]] std::vector<std::string> names_of(const TensorRow& row, const Table& table, std::string_view prefix, std::uint32_t layers,
                                                 std::uint32_t layer, std::uint32_t expert);
 // Returns how many layers of draft heads the folder has; `said` is the number that config.json states.
@@ -29,8 +30,8 @@ namespace tessera::detail::hub {
 class TensorList {
  public:
   TensorList(HubModel& model, const Mapping& mapping, const Quantisation& quantisation);
-  // Fills the model's list. Errors name the folder's tensor: unsupported, its type, or a tensor that the type of model does not have;
-  // corrupt_file, its shape.
+  // Fills the model's list of tensors (HubModel). Errors (the message names the folder's tensor): unsupported, a tensor has a type that
+  // is not read, or the type of model has no such tensor; corrupt_file, a tensor has a wrong shape.
   [[nodiscard]] Status make();
 
  private:

@@ -47,15 +47,15 @@ std::vector<std::int32_t> ids_of(const Json* value) {
   return ids;
 }
 
-// Sets a special token. First choice: the token that tokenizer_config.json names, if that file also has the token's id. Otherwise the id in
-// generation_config.json or config.json.
+// Sets the setting of one special token, such as BOS. If tokenizer_config.json names the token and also has its id, takes this id.
+// Otherwise takes the id in generation_config.json, or else the one in config.json.
 void set_token(Mapping& to, Setting setting, std::string_view name, std::string_view id_key) {
   const std::string* text = text_of_token(to.config.in_tokenizer(name));
   if (text != nullptr) {
     if (const auto id = added_id(to.config, *text)) return to.set(setting, *id, fmt::format("tokenizer_config.json: {}", name));
   }
-  // If tokenizer_config.json does not name the token, the tokenizer has none, whatever config.json says. Exception: the token that ends a
-  // text, because each model needs it.
+  // If there is a tokenizer_config.json and it does not name the token, the tokenizer has no such token, whatever config.json says.
+  // Exception: the token that ends a text, which each model needs.
   if (text == nullptr && to.config.has_tokenizer_config() && setting != Setting::eos_token) return;
   const auto in_generation = ids_of(to.config.in_generation(id_key)), in_config = ids_of(to.config.find_anywhere(id_key));
   const auto& ids = in_generation.empty() ? in_config : in_generation;

@@ -43,8 +43,8 @@ Result<std::string> Detokenizer::push(Token token) noexcept {
       holds_space = decoder->ends_word(tokenizer_.text(token)) && piece.ends_with(' ');
       if (holds_space) piece.remove_suffix(1);
     } else {
-      // Encoding may put a space before a text. In the tokens this space is always a part of a token made by merges, so only a token made
-      // by merges loses it.
+      // If the vocabulary adds a space before a text (adds_space_prefix()), the first token's text begins with that space, and decoding
+      // removes it. The space is always a part of an ordinary token: the texts of control, user-defined and byte tokens stay as they are.
       const bool merged = !control && type != TokenType::user_defined && type != TokenType::byte;
       if (at_start_ && merged && tokenizer_.adds_space_prefix() && piece.starts_with(' ')) piece.remove_prefix(1);
     }

@@ -42,8 +42,8 @@ constexpr Ending kEndings[] = {
     {"[EOS]", When::if_special},
     {"<eos>", When::if_special},
     {"</s>", When::if_special},
-    // Tokens for filling in the middle of a file. When the model writes one of these tokens, the middle is complete; after the token it
-    // writes padding or the next file.
+    // Tokens for filling in the middle of a file. If the model writes one of these tokens, the middle is complete, and what the model
+    // writes next (padding, or the next file) does not belong to it.
     {"<|fim_pad|>", When::always},
     {"<fim-pad>", When::always},
     {"<fim_pad>", When::always},

@@ -1,5 +1,6 @@
-// Characters that are newer than the system's PCRE2. The PCRE2 of Debian 12 knows Unicode 14: it takes a newer emoji for no symbol, and a
-// newer letter for no letter. So it would split a text in other places than the library with which the tokenizer was made.
+// Replaces characters that are newer than the system's PCRE2, before PCRE2 splits a text into words. The PCRE2 of Debian 12 knows Unicode
+// 14: it does not see that a newer emoji is a symbol, or that a newer letter is a letter. So it would split a text in other places than
+// the library with which the model's tokenizer was made.
 #pragma once
 
 #include <string>

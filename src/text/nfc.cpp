@@ -33,9 +33,10 @@ bool is_mark(const utf8proc_property_t& property) noexcept {
          property.category == UTF8PROC_CATEGORY_MC || property.category == UTF8PROC_CATEGORY_ME;
 }
 
-// Returns whether the letter can be composed with the letter before it. Such letters are vowels and final consonants of Hangul and, since
-// Unicode 16, vowels of Kirat Rai. (A test searches the installed version of utf8proc for others.) Exception: U+11A7 is a vowel that
-// composes with nothing. U+11A7 must begin a segment, because utf8proc 2.8 takes it for "no final consonant" and drops it.
+// Returns whether the letter can be composed with the letter before it. These are vowels and final consonants of Hangul and, since
+// Unicode 16, vowels of Kirat Rai. (A test searches the installed version of utf8proc for others.) Exception: U+11A7 lies between these
+// letters, but composes with nothing. For U+11A7 the function returns false, so that it begins a segment: utf8proc 2.8 takes it for "no
+// final consonant", and would drop it.
 bool is_joining_letter(std::int32_t c) noexcept {
   return (c >= 0x1160 && c <= 0x11FF && c != 0x11A7) || (c >= 0x16D40 && c <= 0x16D7F);
 }
@@ -70,8 +71,8 @@ Joining joining_of(std::int32_t c) noexcept {
   return back ? Joining::normal : Joining::changes;
 }
 
-// Normalises one segment after another. A segment begins with a character that does not join the one before it, so segments do not affect
-// each other.
+// Normalises the text segment by segment. A segment begins with a character that never joins the character before it, so each segment can
+// be normalised without its neighbours. Segments whose characters are all in normal form already are not processed.
 std::string_view Nfc::normalize(std::string_view text) {
   normal_.clear();
   bool differs = false, to_do = false;

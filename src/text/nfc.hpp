@@ -1,6 +1,6 @@
-// Unicode's normal form C (UAX 15): letters and marks that are written separately are composed, and marks are put into one order. The
-// tokenizers of some models bring texts into this form first. Decomposition and composition are done by utf8proc. Ordering is done here,
-// because utf8proc takes quadratic time for it.
+// Brings texts into Unicode's normal form C (UAX 15): a letter and a mark that are written separately become one character if there is
+// one, and several marks are put into one order. The tokenizers of some models normalise texts in this way first. utf8proc decomposes and
+// composes. The marks are ordered here, because utf8proc takes quadratic time for it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// A set of positions in a text, stored as one bit for each position. A second level has one bit for each word of 64 positions and says
-// whether the word is not empty. So next() crosses a gap of a million positions in about 250 steps.
+// A set of positions in a text, stored as one bit for each position. So that next() crosses gaps quickly, there is a second level: one
+// bit for each word of 64 positions, which says whether the word contains any position of the set. A gap of a million positions takes
+// about 250 steps.
 #pragma once
 
 #include <bit>

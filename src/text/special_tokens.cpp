@@ -50,8 +50,9 @@ bool SpecialTokens::Finder::next(SpecialMatch& match) {
   }
 }
 
-// Reads the next stretch of the text into ends_. A stretch begins at read_ and ends where the automaton is back at its root after at
-// least one token, or at the end of the text. Returns false if no token was found.
+// Reads the next stretch of the text, and sets ends_ to the tokens that end at each of its bytes. The stretch begins at the first unread
+// byte, after text without tokens. It ends as soon as a token was found and the automaton is back at its root (so no longer token can
+// reach beyond the end), or at the end of the text. Returns false if no token was found.
 bool SpecialTokens::Finder::next_stretch() {
   at_ = 0;
   ends_.clear();
@@ -85,8 +86,9 @@ bool SpecialTokens::Finder::overlap() const noexcept {
   return false;
 }
 
-// Resolves overlaps of the tokens in a stretch. Keeps the best token (the longest), then the best of the tokens that do not overlap it, and
-// so on. Afterwards ends_ has only the tokens that are kept.
+// Decides which tokens of a stretch are kept, if tokens overlap. The best token is kept (the longest; of equally long tokens the one with
+// the lowest id, then the leftmost), then the best of those that do not overlap it, and so on. Afterwards ends_ has only the tokens that
+// are kept.
 void SpecialTokens::Finder::settle() {
   const auto worse = [&](std::uint32_t a, std::uint32_t b) {
     const TextAutomaton::Node &x = tokens_.automaton_.node(ends_[a]), &y = tokens_.automaton_.node(ends_[b]);

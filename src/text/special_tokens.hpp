@@ -1,10 +1,11 @@
-// Special tokens are found in a text before anything else is encoded. User-defined tokens are always found; control and unknown tokens only
+// Finds special tokens in a text, before anything else is encoded. User-defined tokens are always found; control and unknown tokens only
 // if the caller wants them parsed. If tokens overlap, the longest token of the whole text is taken first, then the longest that does not
-// overlap it, and so on (as llama.cpp's tokenizer_st_partition does). Among equally long tokens, the one with the lower id is taken first,
-// then the leftmost.
+// overlap it, and so on (as llama.cpp's tokenizer_st_partition does). Among equally long tokens, the one with the lower id is taken
+// first, then the leftmost.
 //
-// A TextAutomaton reads the text once, and knows at each byte which tokens end there. When it is back at its root, no token has begun that
-// may still continue. So overlaps of the tokens found since it last left the root can be resolved without reading on.
+// A TextAutomaton reads the text once, and says at each byte which tokens end there. When the automaton is back at its root, no token
+// that has begun can still go on. So overlaps are resolved stretch by stretch, from one return to the root to the next, without reading
+// the rest of the text.
 #pragma once
 
 #include <cstdint>

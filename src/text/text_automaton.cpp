@@ -13,8 +13,9 @@ struct Descent {
 
 }  // namespace
 
-// Makes the nodes level by level (by length of text). The entries are sorted by their texts, so entries that share a node are neighbours,
-// and nodes come in the order of their numbers.
+// Makes the automaton: first the nodes, level by level (a level has the nodes whose texts have the same length), then their fallbacks.
+// The entries are sorted by their texts. So entries that share a node are neighbours, and the nodes of a level are made in the order of
+// their numbers.
 TextAutomaton::TextAutomaton(std::vector<Entry> entries) {
   std::vector<Descent> tokens;
   std::size_t bytes = 0;

@@ -24,8 +24,9 @@ class TextAutomaton {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return nodes_.capacity() * sizeof(Node) + bytes_.capacity(); }
   [[nodiscard]] bool empty() const noexcept { return nodes_.size() < 3; }
 
-  // A node stands for the text on the path from the root (node 0) to it, with which one or more entries begin. Nodes are numbered by the
-  // length of their texts, and then in the order of their bytes, so a node's children have consecutive numbers.
+  // A node stands for the text on the path from the root (node 0) to this node. It exists because one or more entries begin with this
+  // text. Nodes are numbered by the length of their texts, and nodes of one length in the order of their bytes. So the children of a node
+  // have consecutive numbers.
   struct Node {
     std::uint32_t first_child;  // number of the first child; the children end where the next node's begin
     std::uint32_t fallback;     // node of the longest proper suffix of this node's text that is also a node

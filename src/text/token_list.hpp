@@ -1,5 +1,5 @@
-// The tokens of an encoded text. A vector that doubles would take up to three times its size while it grows. The memory of this list is
-// bounded by the size of the text.
+// The list to which the tokens of an encoded text are added. Its memory is bounded by the size of the text. (A std::vector that doubles
+// when it is full would take up to three times its final size while it grows.)
 #pragma once
 
 #include <algorithm>

@@ -138,8 +138,9 @@ Result<std::shared_ptr<Tokenizer::State>> Tokenizer::State::from_lists(const Set
   const std::uint32_t bos = state->vocabulary.bos(), eos = state->vocabulary.eos();
   if (bos != kNoToken && state->rules.add_bos) state->frame.front.push_back(static_cast<Token>(bos));
   if (eos != kNoToken && state->rules.add_eos) state->frame.back.push_back(static_cast<Token>(eos));
-  // The tokens around and between two texts are those of XLM-R: <s> first </s></s> second </s>. (Models that mark the second text by a
-  // segment, such as BERT, have word pieces. Lists of word pieces are read as a tokenizer.json, in from_json().)
+  // Which tokens are put around and between two texts (for reranking): those of XLM-R, <s> first </s></s> second </s>. Models that mark
+  // the second text by a segment number, such as BERT, do not come here: they have word pieces, and lists of word pieces are read as a
+  // tokenizer.json, in from_json().
   state->pair_frame = {.front = state->frame.front, .between = state->frame.back, .back = state->frame.back};
   state->pair_frame.between.insert(state->pair_frame.between.end(), state->frame.back.begin(), state->frame.back.end());
   return state;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint64_t kMostValues = std::numeric_limits<std::int32_t>::max() / 2;
 
-// Limit for the texts of special tokens. The automaton that finds these tokens takes about 21 bytes for each byte of their texts. In the
-// largest known vocabularies these texts have 100 KB.
+// Limit for the bytes of all special tokens' texts. It bounds the memory of the automaton that finds these tokens: about 21 bytes for
+// each byte of their texts. In the largest known vocabularies these texts have 100 KB.
 constexpr std::uint64_t kMostSpecialBytes = std::uint64_t{2} << 20;
 
 constexpr int hex_digit(char c) noexcept {

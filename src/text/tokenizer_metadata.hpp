@@ -54,9 +54,9 @@ struct TokenizerMetadata {
 // Reads and checks the settings: first that the lists have matching lengths, then each value.
 [[nodiscard]] Result<TokenizerMetadata> read_tokenizer_metadata(const Settings& settings, const std::stop_token& stop);
 
-// Return a setting that is a token id, or a list of token ids. `tokens`: the size of the vocabulary. If the setting is absent, return
-// `absent` (kNoToken, if `absent` is not a token of the vocabulary), or nullopt. Errors: corrupt_file, a value is not an id of the
-// vocabulary; cancelled.
+// Read a setting that is a token id (read_token_id) or a list of token ids (read_token_list). `tokens`: the size of the vocabulary. If
+// the setting is absent: read_token_id returns `absent`, or kNoToken if `absent` is not a token of the vocabulary; read_token_list
+// returns nullopt. Errors: corrupt_file, a value is not an id of the vocabulary; cancelled.
 [[nodiscard]] Result<std::uint32_t> read_token_id(const Settings& settings, Setting setting, std::uint32_t tokens,
                                                   std::uint32_t absent = kNoToken);
 [[nodiscard]] Result<std::optional<ValueList>> read_token_list(const Settings& settings, Setting setting, std::uint32_t tokens,

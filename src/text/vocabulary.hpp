@@ -1,5 +1,6 @@
-// The tokens of a vocabulary, in flat arrays whose sizes are known from the metadata's counts. So a memory plan made from these counts is
-// exact.
+// The tokens of a vocabulary: texts, types, scores, and the index that finds a token by its text. They are stored in flat arrays whose
+// sizes follow from counts in the metadata. So the library can say exactly how much memory a vocabulary takes before it reads the
+// vocabulary.
 #pragma once
 
 #include <array>
@@ -46,8 +47,8 @@ class Vocabulary {
 
   // Returns the token with this text; if there are several, the one with the lowest id. kNoToken: there is none.
   [[nodiscard]] std::uint32_t find(std::string_view text) const noexcept;
-  // Does the same as find(), but finds only tokens that ordinary text may become. As in SentencePiece, control, unknown and byte tokens are
-  // never the result of a merge.
+  // Does the same as find(), but finds only tokens that ordinary text may become: no control, unknown or byte tokens (in SentencePiece
+  // they are never the result of a merge), and no tokens that set_outside() has marked.
   [[nodiscard]] std::uint32_t find_ordinary(std::string_view text) const noexcept;
   // Does the same as find_ordinary(), but finds byte tokens too: in a tokenizer.json, merges may have byte tokens as parts.
   [[nodiscard]] std::uint32_t find_mergeable(std::string_view text) const noexcept;
@@ -60,9 +61,9 @@ class Vocabulary {
   // Returns the token for a single byte; kNoToken if there is none. Its text is <0x0A> (llama, unigram, gemma4), or the byte's letter in
   // GPT-2's alphabet (gpt2).
   [[nodiscard]] std::uint32_t byte_token(unsigned char byte) const noexcept { return byte_tokens_[byte]; }
-  // Returns the token for characters and bytes that no other token has: the unknown token; kNoToken if there is none. Exception: if the
-  // unknown token is a control token, returns kNoToken. (Some vocabularies name their end-of-text token as the unknown token, and no text
-  // may become the end-of-text token.)
+  // Returns the unknown token, which stands for characters and bytes that no other token has. Returns kNoToken if the vocabulary has no
+  // unknown token, or if the unknown token is a control token. (Some vocabularies name their end-of-text token as the unknown token, and
+  // no text may become the end-of-text token.)
   [[nodiscard]] std::uint32_t stand_in() const noexcept {
     return unknown_ == kNoToken || type(unknown_) == TokenType::control ? kNoToken : unknown_;
   }

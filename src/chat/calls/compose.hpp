@@ -1,5 +1,5 @@
-// Helpers that compose grammars. An error is thrown instead of returned, and caught where the composition ends, so that not every step
-// must be checked.
+// Helpers that compose a grammar from smaller ones. Composing a grammar can fail. The helpers throw the error, and the function that
+// makes the whole grammar catches it and returns it, so that not every step must check a Result.
 #pragma once
 
 #include <initializer_list>

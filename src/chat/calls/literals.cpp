@@ -1,4 +1,5 @@
-// Grammars of arguments as Python literals and as Gemma writes them. The two differ in how strings, names and constants are written.
+// Grammars of arguments in two syntaxes that are not JSON: Python's literals, and Gemma's. The two differ in how strings, names and
+// constants are written; everything else is shared here.
 #include <algorithm>
 #include <cctype>
 
@@ -34,8 +35,9 @@ class Literals {
       pair.part(value(property.schema, property.path, depth + 1));
       pairs.push_back(pair.done());
     }
-    // The list may begin with any property up to the first required one. After each property, all later required properties must follow,
-    // and other later properties may follow.
+    // Properties are written in the order of the schema. Properties that are not required may be left out, so the first one written is
+    // any of those up to the first required property. For each such beginning there is one grammar: after its first property, the later
+    // ones follow; required ones must follow, others may.
     std::vector<Grammar> beginnings;
     bool may_be_empty = true;
     for (std::size_t i = 0; i < list.size() && may_be_empty; ++i) {

@@ -31,8 +31,9 @@ struct Property {
 // Returns the values that enum or const lists; nullopt if the schema has neither.
 [[nodiscard]] std::optional<Json::Array> fixed_values(const Json& schema);
 
-// Fails if the schema has a keyword that is not in `known`, unless the options say to ignore it. Keywords that do not limit values
-// (title, ...) are always allowed.
+// Fails if the schema has a keyword that is not in `known`, because the syntax could not enforce it. Exceptions: keywords that do not
+// limit values (title, ...) are always allowed; other keywords are ignored if the options say so. `path`: the schema's place, for the
+// error.
 void check_keys(const Json& schema, std::initializer_list<std::string_view> known, const std::string& path,
                 const JsonSchemaOptions& options);
 

@@ -49,8 +49,9 @@ class Calls {
     }
   }
 
-  // If a tool's schema cannot be expressed, loosens the schema as far as necessary. Returns one warning for each tool whose schema is not
-  // followed completely.
+  // Makes sure that the schema of each tool can be expressed in the format's call syntax. If a schema cannot be, tries to ignore its
+  // unsupported keywords, and then a looser schema (loosened()). If even that fails, drops the tool. Returns one warning for each tool
+  // whose schema is not followed completely. Fails if no tool is left.
   std::vector<std::string> loosen() {
     std::vector<std::string> warnings;
     std::vector<Tool> kept;
@@ -125,16 +126,16 @@ class Calls {
     return region == format_.regions.end() ? nullptr : &*region;
   }
 
-  // If the prompt has begun reasoning, returns the grammar of the rest of that reasoning, up to its end. Call markers in the reasoning
-  // begin no call.
+  // If the prompt ends inside reasoning: returns the grammar of the rest of this reasoning, up to its end marker; call markers in it
+  // begin no call. Otherwise returns the grammar of the empty text.
   [[nodiscard]] Grammar begun_reasoning() const {
     const OutputRegion* region = reasoning_region();
     if (!options_.starts_in_reasoning || region == nullptr) return Sequence().done();
     return rest_of(*region);
   }
 
-  // Returns the grammar of reasoning up to and including its end marker. In formats with message headers, the reasoning must not contain
-  // a header.
+  // Returns the grammar of the text of a reasoning region up to and including its end marker. Formats with message headers: the text must
+  // not contain a header, because a header would end the reasoning.
   [[nodiscard]] Grammar rest_of(const OutputRegion& region) const {
     if (!format_.header) return must(Grammar::until(region.close));
     std::vector<std::string> none = region.close;
@@ -182,8 +183,8 @@ class Calls {
     out.part(body(region));
     if (region.close.empty()) return out.done();
     out.pattern(kSpace);
-    // A marker that ends the turn is mostly the token that ends the generation, so it does not appear in the text. Then the grammar does
-    // not require the marker.
+    // If the region's end marker also ends the turn, the grammar does not require the marker: mostly it is a token that ends the
+    // generation, and this token does not appear in the text.
     const bool ends_turn = std::all_of(region.close.begin(), region.close.end(), [&](const std::string& close) {
       return std::find(format_.dropped.begin(), format_.dropped.end(), close) != format_.dropped.end();
     });

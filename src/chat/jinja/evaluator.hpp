@@ -24,8 +24,9 @@ struct Args {
   Values positional;
   std::vector<std::pair<std::string, Value>> keyword;
 
-  // Returns one value for each parameter of `names`; an argument that is not given is undefined. Fails if there are too many arguments,
-  // an unknown name, an argument given twice, or fewer than `required` arguments.
+  // Assigns a call's arguments to the parameters of a function (`names`). Returns one value for each parameter; the value of a parameter
+  // without an argument is undefined. Fails if there are too many arguments, an argument with an unknown name, two arguments for one
+  // parameter, or fewer than `required` arguments.
   template <std::size_t N>
   [[nodiscard]] std::array<Value, N> bind(std::string_view function, const std::array<std::string_view, N>& names,
                                           std::size_t required = 0) const {
@@ -46,8 +47,8 @@ struct Callable : Object {
   [[nodiscard]] virtual Value attribute(Evaluator&, std::string_view) const { return {}; }
 };
 
-// Refers to the scope in which a macro was defined. The scope may end before the macro is called. `serial` tells whether the scope at the
-// index is still the same scope.
+// Refers to the scope in which a macro was defined, for when the macro is called. `index`: the scope's place in the list of scopes. The
+// scope may have ended by then, and another scope may have its place; `serial` tells whether the scope at the index is still the same.
 struct ScopeRef {
   std::uint32_t index;
   std::uint64_t serial;

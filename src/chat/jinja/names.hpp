@@ -10,8 +10,8 @@ namespace tessera::jinja {
 [[nodiscard]] bool is_filter(std::string_view name) noexcept;
 [[nodiscard]] bool is_test(std::string_view name) noexcept;
 
-// Throws a Failure if the template uses an unknown filter or test outside of branches. An unknown name in a branch is an error only when
-// the branch is taken, as in jinja2.
+// Throws a Failure if the template uses a filter or a test that does not exist. Exception: in branches (of an if, for example) such a
+// name is not refused here. It is an error only when the branch is taken, as in jinja2.
 void check_names(const Program& program);
 
 }  // namespace tessera::jinja

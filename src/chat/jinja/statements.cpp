@@ -28,8 +28,9 @@ struct Macro : Callable {
   std::string name;
 };
 
-// At the end of a loop, removes the items from the loop's variable. So a `loop` that a template has kept does not keep the items alive.
-// (One of the items may be the `loop` itself.)
+// At the end of a loop, clears its variable `loop`, because a template may keep `loop` in another variable. `items` points to values that
+// end with the loop. `seen` holds the value last given to loop.changed(); if this value is the `loop` itself, the two would keep each
+// other alive.
 struct LoopEnd {
   const Loop& loop;
   ~LoopEnd() {
@@ -215,9 +216,9 @@ Evaluator::Flow Evaluator::run_branch(const Stmt& stmt) {
   return Flow::on;
 }
 
-// Runs a loop. As in the Python code that jinja2 makes, the else body runs if no item's body has run to its end. This is so if there were
-// no items, if `continue` left each body, or if `break` left the first body. `break` and `continue` in the else body are for the loop
-// around this one.
+// Runs a loop, and then, if necessary, its else body. The else body runs if the body has not run to its end for any item: there were no
+// items, or `continue` left the body for each item, or `break` left it before it had run to its end for any item. (jinja2 translates
+// loops to Python code that behaves in this way.) `break` and `continue` in the else body are for the loop around this one.
 Evaluator::Flow Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth) {
   check_stack();
   const Values* items = &values;

@@ -1,5 +1,6 @@
-// Text that remembers where each of its bytes comes from: the template or a message. All strings of the evaluator are Texts. Whatever a
-// template does to a message's text (slicing, trimming, joining), the result still knows which bytes were the message's.
+// Text that remembers for each of its bytes whether the template or a message has written it. All strings of the evaluator are Texts.
+// Whatever a template does to a message's text (slicing, trimming, joining), the result still knows which bytes are the message's. So a
+// message cannot bring control tokens into the prompt (encode.cpp).
 #pragma once
 
 #include <cstddef>

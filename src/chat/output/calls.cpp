@@ -1,8 +1,8 @@
-// Tool calls: the steps of the parser that all call syntaxes share. The header of a call is everything before its arguments: markers and
-// the name.
+// Parses the tool calls in a model's output: the steps that all call syntaxes share. The header of a call is everything before its
+// arguments: markers, and the name of the tool.
 //
-// If a header is malformed, the name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be a
-// name, the region is treated as text (without its markers), up to its end or up to the next call.
+// If a header is malformed, its name ends at the first marker of the region, whichever marker that is. If the text up to there cannot be
+// a name, the region is treated as text (without its markers) up to its end or up to the next call.
 #include <algorithm>
 #include <cctype>
 
@@ -63,8 +63,8 @@ void OutputParser::State::collect_marks() {
   marks_.erase(std::unique(marks_.begin(), marks_.end()), marks_.end());
 }
 
-// Returns whether the text can be a tool's name: a given tool has that name, or the text has neither white space nor a character that
-// occurs in markers, in JSON's syntax or in calls.
+// Returns whether the text can be the name of a tool. It can if one of the given tools has this name, or if the text contains neither
+// white space nor a character that occurs in markers, in JSON's syntax or in calls.
 bool OutputParser::State::is_name(std::string_view name) const {
   if (name.empty() || name.size() > kLongestName) return false;
   if (is_tool(name)) return true;
@@ -99,8 +99,9 @@ bool OutputParser::State::may_become_name(std::string_view text) const {
   return is_name(word) && (next == behind.npos || form_->name_end.find(behind[next]) != std::string::npos);
 }
 
-// Returns the tool to which a rewritten id belongs: `add` for "functions_add_0". Some models and hosts write the id in this way instead of
-// "functions.add:0".
+// For formats in which a call has an id that contains the tool's name ("functions.add:0"): returns the tool's name (`add`) if the id is
+// written with other separators, as some models and hosts do ("functions_add_0"). Returns an empty text if the id belongs to none of the
+// given tools.
 std::string OutputParser::State::tool_of_id(std::string_view name) const {
   std::string found;
   constexpr std::string_view kJoints = "_.:-";
@@ -258,8 +259,8 @@ OutputParser::State::Progress OutputParser::State::step_between() {
   }
 }
 
-// Returns the form of the call that begins at the start of the buffer. nullptr: no call begins there. nullopt: not clear before more bytes
-// come.
+// Returns which of the region's call forms the bytes at the start of the buffer begin. nullptr: they begin no call. nullopt: more bytes
+// are needed to decide.
 std::optional<const CallForm*> OutputParser::State::form_here() const {
   if (format_.header) return nullptr;  // the message's header has named the call already
   bool unsure = false;
@@ -315,8 +316,9 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   std::string_view written = header;
   if (!form.name_end.empty()) written = written.substr(0, std::min(written.find_first_of(form.name_end), written.size()));
   std::string name(trimmed(written)), id = id_;
-  // In some forms no marker follows the name. In other forms the model may leave the marker out. Then the name ends where the arguments
-  // begin or the region ends.
+  // Where the name ends. If the form has a marker after the name and the model has written it (`is_end`), the name ends there. If not,
+  // the name ends at the next marker: where the parameters or elements begin, or where the region ends. Other syntaxes need the marker
+  // (`may_end`).
   const bool is_end = found.index < own;
   const bool may_end = is_end || form.syntax == CallSyntax::parameters || form.syntax == CallSyntax::elements;
   if (!form.id_mark.empty()) {
@@ -327,8 +329,8 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   if (!form.id_mark.empty() && !is_tool(name)) {
     if (std::string tool = tool_of_id(id); !tool.empty()) name = std::move(tool);
   }
-  // The whole header is checked too. If a header comes in pieces, it is given up at the first byte that cannot belong to it. A header that
-  // comes at once must have the same result.
+  // Besides the name, the whole header must be possible (may_become_name()). A header that arrives in pieces is given up at the first
+  // byte that cannot belong to it; a header that arrives at once must have the same result.
   if (!may_end || !is_name(name) || !may_become_name(header)) {
     malformed();
     return Progress::made;

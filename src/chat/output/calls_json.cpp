@@ -1,5 +1,5 @@
-// Calls whose arguments are JSON. If the arguments are an object, they are passed on as they arrive. Otherwise they are passed on when
-// they are complete: null and nothing become {}, and a string that contains an object becomes that object.
+// Parses calls whose arguments are JSON. If the arguments are an object, its bytes are passed on as they arrive. Otherwise the arguments
+// are passed on when they are complete: nothing and null become {}, and a string that contains an object becomes this object.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"
@@ -17,8 +17,8 @@ std::string string_of(std::string_view raw) {
   return value && value->string() != nullptr ? *value->string() : std::string();
 }
 
-// Returns the arguments of a call if they do not begin as an object. For null and for nothing: {}. For a string that contains an object:
-// that object. Otherwise the value as it is.
+// Returns the arguments of a call whose text (`raw`) does not begin an object. If `raw` is empty, null or an empty string: {}. If it is a
+// string that contains an object: this object. Otherwise: `raw`.
 std::string as_arguments(const std::string& raw) {
   if (raw.empty() || raw == "null") return "{}";
   const std::string text = string_of(raw);
@@ -33,8 +33,8 @@ bool is_arguments_key(const std::string& key, const CallForm& form) {
 
 }  // namespace
 
-// Passes arguments on as they arrive. Holds white space at their end back, because white space after the whole value does not belong to the
-// arguments.
+// Passes the bytes of a call's arguments on as they arrive. White space at the end is held back until more bytes follow, because white
+// space after the whole value does not belong to the arguments.
 void OutputParser::State::stream_arguments(std::string_view text) {
   held_ += text;
   const std::size_t end = held_.find_last_not_of(kBlanks) + 1;
@@ -42,8 +42,8 @@ void OutputParser::State::stream_arguments(std::string_view text) {
   held_.erase(0, end);
 }
 
-// Returns whether a marker of the region is at offset `at`. The offset must be outside of JSON strings, where JSON has no '<'. nullopt: not
-// clear before more bytes come.
+// Returns whether a marker of the region is at offset `at` of the buffer, which ends the arguments there. The offset must be outside of
+// JSON strings: there JSON has no '<', so a '<' can only begin a marker. nullopt: more bytes are needed to decide.
 std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   if (rest[0] != '<') return false;

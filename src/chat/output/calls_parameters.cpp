@@ -1,8 +1,11 @@
-// Calls whose parameters are written between markers, one after the other.
+// Parses calls whose parameters are written between markers, one after the other.
 //
-// A value ends at its closing marker, if the marker is followed by the next parameter, by the end of the call or of the region, or by
-// nothing. So a text may contain its own closing marker. Without a closing marker, the value ends where the next parameter begins (in
-// formats with lines: on a line of its own). Or it ends at the end of the call or of the region, if other calls or nothing follow there.
+// The end of a value: If the value's closing marker is followed by the next parameter, by the end of the call or of the region, or by
+// nothing, the value ends at this marker. Otherwise the marker counts as a part of the value, which may be any text. If the model has
+// left the closing marker out, the value ends where the next parameter begins (in formats that write values on lines of their own: if it
+// begins a line), or at the end of the call or of the region, if another call or nothing follows there; if the value has a closing marker
+// before that end, it ends at the last of these.
+//
 // Parameters with a malformed key, and text between parameters, are left out. Then the call is reported as broken.
 #include <algorithm>
 
@@ -24,8 +27,10 @@ const Json* property_of(const Json* schema, std::string_view key) {
   return schema != nullptr ? schema->find(key) : nullptr;
 }
 
-// Converts a parameter's text to the type that its schema asks for. If the schema does not allow the converted value but allows strings,
-// the value stays a string. If there is no schema, text that looks like JSON is converted.
+// Converts a parameter's text to a JSON value of a type that its schema allows (`types`, a sum of SchemaTypes). If the text cannot be
+// read as a value, returns the text as a string. If the value's type is allowed, or strings are not allowed, returns the value. Otherwise
+// returns the text as a string. Exception: a text in quotes keeps its quotes if a schema allows strings. Without a schema (`has_schema`
+// is false) all types are allowed, so any text that looks like JSON is converted.
 Json value_of(std::string text, unsigned types, bool has_schema) {
   if (types == SchemaTypes::kString) return Json(std::move(text));
   const std::string_view bare = trimmed(text);
@@ -79,8 +84,8 @@ OutputParser::State::Key OutputParser::State::read_key(std::size_t at) const {
   return key;
 }
 
-// Returns whether the text from offset `at` on, apart from white space, begins with one of `next` or is the end of the output. nullopt: not
-// clear before more bytes come.
+// Returns whether, from offset `at` of the buffer on and after white space, one of the texts `next` follows, or nothing until the end of
+// the output. nullopt: more bytes are needed to decide.
 std::optional<bool> OutputParser::State::goes_on_behind(std::size_t at, const Texts& next) const {
   const std::string_view rest = std::string_view(buffer_).substr(behind_space(buffer_, at));
   if (rest.empty()) return last_ ? std::optional(true) : std::nullopt;
@@ -169,8 +174,8 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
 OutputParser::State::Progress OutputParser::State::step_value() {
   const CallForm& form = *form_;
   const std::string_view buffer = buffer_;
-  // A string within JSON may contain any marker, so JSON is read to its end first. If the value turns out not to be JSON, nothing is
-  // skipped.
+  // If the value looks like JSON, its end is found first, and markers are searched for only behind it, because a string within JSON may
+  // contain any marker. If the value turns out not to be JSON, nothing of it is skipped.
   if (value_.is_json) {
     const auto json_end = value_end_.find(buffer.substr(value_.begin));
     if (!json_end && !last_) return Progress::waits;

@@ -1,8 +1,8 @@
-// Messages that begin with a header: <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>.
+// Parses messages that begin with a header, such as <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>.
 //
-// A header needs an end marker (here <|message|>). The header is given up if a line ends, another message begins, or kLongestHeader bytes
-// were read before that marker. Then its markers, its role and its channel's name are dropped, and the following bytes count as text of the
-// channel.
+// A header needs an end marker (here <|message|>). If, before this marker, a line ends, another message begins or kLongestHeader bytes
+// were read, the header is given up: its markers, its role and the name of its channel are dropped, and the bytes after them count as
+// text of the channel.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"

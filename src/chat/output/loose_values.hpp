@@ -30,8 +30,8 @@ class LooseExtent {
     std::size_t size = 0;  // length of the tool call, in bytes
     bool broken = false;   // true: this cannot be a tool call, because of a wrong bracket, or of a marker outside of strings
   };
-  // Returns the end of the tool call; nullopt if the call is not complete. Each call must get the text of the previous call of find(), with
-  // or without more text after it.
+  // Returns the end of the tool call with which `text` begins; nullopt if the call is not complete yet. The search goes on where the last
+  // call of find() stopped, so each call must get the same text, with or without more bytes after it.
   std::optional<End> find(std::string_view text);
 
  private:

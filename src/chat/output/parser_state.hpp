@@ -1,5 +1,6 @@
-// The state of the output parser. Text is consumed from the front of buffer_. Text that may become a marker stays in buffer_ until it is
-// certain. Every decision depends only on the bytes of the output, not on how the bytes were cut into pieces.
+// The state of the parser that divides a model's output into text, reasoning and tool calls. Arriving bytes are put into buffer_, and
+// consumed from its front. Bytes that may become a marker stay in buffer_ until it is certain whether they do. Every decision depends
+// only on the bytes of the output, not on how the bytes were cut into pieces.
 #pragma once
 
 #include <optional>
@@ -27,8 +28,8 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   enum class Progress : std::uint8_t { made, waits };  // waits: nothing can be decided before more bytes come
   enum class Phase : std::uint8_t { between, id, name, arguments, close };
   struct Found {
-    // Offset and size of the marker. Size 0: there is no marker. Then a marker may begin at `at`, and no byte before `at` belongs to a
-    // marker.
+    // Offset and size of the marker that was found. Size 0: none was found. Then `at` is the first offset at which a marker may still
+    // begin when more bytes come; no byte before it belongs to a marker.
     std::size_t at = 0, size = 0;
     std::size_t index = 0;         // index of the marker among the given markers
   };
@@ -129,8 +130,8 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   Phase phase_ = Phase::between;
   Texts marks_;  // markers of the region, which cannot occur in a name, a key or a text
 
-  // Text or reasoning. `all` was passed on so far. `held` is the white space after it, which is passed on only if more text follows. White
-  // space between the text and a region is dropped.
+  // Ordinary text, or reasoning. `all`: what was passed on so far. `held`: the white space after it, which is passed on only if more text
+  // follows; white space before a region is dropped.
   struct Sink {
     std::string all, held;
     bool after_region = false;
@@ -154,24 +155,25 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   output::JsonExtent extent_;
   output::JsonValueEnd value_end_;  // finds the end of a parameter that is JSON
   output::LooseExtent loose_;       // finds the end of a call in Python's or Gemma's syntax
-  // Only if the present call is written as a JSON object: the object's bytes that were read so far, and the offset among them at which the
-  // value of the present member begins.
+  // Only if the present call is written as a JSON object. object_: the bytes of this object that were read so far. value_begin_: the
+  // offset in object_ at which the value of the present member begins.
   std::string object_;
   std::size_t value_begin_ = 0;
-  // The present call's name and id, if they were read before the call began (begin_call()). The arguments that were read before the call
-  // began. White space after the arguments' last byte, which is passed on only if more of the arguments follow.
+  // name_, id_, early_arguments_: the present call's name, id and arguments, as far as they were read before the call was begun
+  // (begin_call()). held_: white space after the last byte of the arguments, which is passed on only if more of the arguments follow.
   std::string name_, id_, early_arguments_, held_;
-  // in_value_: a member's value is being read. streams_: this value is the call's arguments, which are passed on as they are read.
-  // first_parameter_: the call has no parameter yet.
+  // For calls that are written as JSON. in_value_: the value of a member is being read. streams_: this value is the call's arguments, and
+  // its bytes are passed on as they are read. For calls with parameters: first_parameter_: no parameter of the call was passed on yet.
   bool in_value_ = false, streams_ = false, first_parameter_ = true;
 
-  // The parameter whose value is being read. begin: offset in buffer_ at which the value begins. scanned: up to this offset the end of the
-  // value has been searched.
+  // The parameter whose value is being read. key, attributes: the name, and the attributes of the tag that opens the value. begin: offset
+  // in buffer_ at which the value begins. scanned: offset in buffer_ up to which the value's end was searched for.
   struct Value {
     std::string key, attributes;
     std::size_t begin = 0, scanned = 0;
-    // close: offset of the last closing marker that was found. weak_end: the first offset where the value may end although more text
-    // follows.
+    // Possible ends of the value, which count if no certain end comes. close: offset of the last closing marker of the value. weak_end:
+    // the first offset of a marker that ends the call or the region, although neither another call nor the end of the output follows
+    // there.
     std::optional<std::size_t> close, weak_end;
     bool in_hand = false, is_json = false;
   };

@@ -1,4 +1,5 @@
-// Parts of the output that begin with a recipient: >>>all, a line end and text; or >>>NAME, a line end and the arguments of a call.
+// Parses output whose parts begin with a recipient: >>>all and a line end, followed by text; or >>>NAME and a line end, followed by the
+// arguments of a call of the tool NAME.
 #include "chat/output/blanks.hpp"
 #include "chat/output/parser_state.hpp"
 
@@ -10,8 +11,9 @@ using chat_output::kLongestName;
 
 }  // namespace
 
-// Reads the recipient at the beginning of the output. The prompt has already written the mark (>>>) of this recipient. If the output begins
-// with a mark nevertheless, reads the mark normally. If the output begins with neither a mark nor a recipient, it is text.
+// Reads the recipient at the beginning of the output. Its mark (>>>) is usually missing there, because the prompt ends with it. If the
+// output begins with a recipient, reads it. If the output begins with a mark nevertheless, the mark is read as anywhere else. If with
+// neither, the output begins with text.
 OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   const Recipients& form = *format_.recipients;
   if (buffer_.empty()) return Progress::waits;
@@ -30,8 +32,8 @@ OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   return Progress::made;
 }
 
-// Returns whether a call's name and arguments are at offset `at`. Ordinary text may contain a mark too (">>> print(1)" in a Python
-// session). So a mark begins a call only if the bytes after it are certainly a call.
+// Returns whether, at offset `at` behind a mark, the name and the arguments of a call follow. This must be certain, because ordinary text
+// may contain a mark too (">>> print(1)" in a Python session). nullopt: more bytes are needed to decide.
 std::optional<bool> OutputParser::State::names_call(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   const std::size_t end = rest.find('\n');

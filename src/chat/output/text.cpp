@@ -69,9 +69,9 @@ OutputParser::State::Progress OutputParser::State::step() {
   return step_region();
 }
 
-// Returns the first marker in the buffer from offset `from` on; if several markers begin at the same offset, the longest. If there is none,
-// returns size 0 and the first offset at which a marker may still begin when more bytes come. Nothing before that offset belongs to a
-// marker.
+// Returns the first of `markers` in the buffer from offset `from` on; of several markers at one offset, the longest. If there is none,
+// returns size 0, and as `at` the first offset at which a marker may still begin when more bytes come; nothing before that offset belongs
+// to a marker.
 OutputParser::State::Found OutputParser::State::find(const Texts& markers, std::size_t from) const {
   const std::string_view buffer = buffer_;
   bool begins[256] = {};
@@ -147,8 +147,8 @@ OutputParser::State::Progress OutputParser::State::step_text() {
   return Progress::made;
 }
 
-// Reads the contents of a region of reasoning, of text, or of malformed calls. Malformed calls become text, without their markers. The
-// region ends at its end marker. In a region of malformed calls, the opening marker of a call begins a new call.
+// Reads the contents of a region whose contents are passed on as they are: reasoning, text, or malformed calls, which become text without
+// their markers. The region ends at its end marker. In a region of malformed calls, the opening marker of a call begins a new call.
 OutputParser::State::Progress OutputParser::State::step_region() {
   const bool is_calls = region_->kind == RegionKind::calls;
   const auto kind = region_->kind == RegionKind::reasoning ? OutputDelta::Kind::reasoning : OutputDelta::Kind::text;

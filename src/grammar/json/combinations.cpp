@@ -1,5 +1,5 @@
-// Keywords that combine schemas (allOf, anyOf, oneOf, if, ...). Their result is a list of alternatives, each of which is a conjunction of
-// demands.
+// Compiles the keywords that combine schemas (allOf, anyOf, oneOf, if, ...). The result is a list of alternatives (conjunct.hpp): a value
+// is valid if it satisfies at least one of them.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -114,8 +114,8 @@ Alternatives SchemaCompiler::of_schema(const Schema& schema) {
   return out;
 }
 
-// Applies oneOf: exactly one option must hold. So each option is combined with the negations of all other options that could hold for the
-// same value.
+// Applies oneOf: exactly one option must hold. So the result has, for each option, the alternatives in which this option holds and all
+// other options do not. (An option that cannot hold for the same value anyway needs no negation.)
 void SchemaCompiler::apply_one_of(Alternatives& into, const Schema& schema, const Json& options) {
   const Json::Array& schemas = list_in(schema, "oneOf", options);
   std::vector<Signed> ids;

@@ -1,6 +1,7 @@
-// The demands of a schema on a value, as a list of alternatives. A value is valid if it satisfies one alternative. An alternative
-// (Conjunct) has one set of limits for each JSON type. All keywords that apply to the value (siblings, allOf, $ref) are merged into the
-// alternative's limits. Schemas of items and properties are not merged but kept as a set, all of which must hold.
+// What a schema demands of a value, as a list of alternatives: a value is valid if it satisfies at least one of them. An alternative
+// (Conjunct) has limits for each JSON type: bounds for numbers, lengths for strings, and so on. All keywords that apply to the same value
+// (siblings, allOf, $ref) are merged into these limits. The schemas of a list's items and of an object's properties are not merged; they
+// are kept as a set (SchemaSet), all of which must hold.
 #pragma once
 
 #include <cstdint>
@@ -57,14 +58,16 @@ struct ObjectLimits {
     Regex key;  // matches the names to which the pattern applies
     SchemaSet schemas;
   };
-  // One additionalProperties keyword. The keyword applies to names that are neither in `names` nor match `patterns` (the schema's own
-  // properties and patterns).
+  // One additionalProperties keyword: the members to which it applies must satisfy `schemas`. It applies to each member whose name is not
+  // in `names` and matches none of `patterns`. (These are the names in properties and the patterns in patternProperties of the same
+  // schema.)
   struct Additional {
     std::vector<std::string> names;
     std::vector<Regex> patterns;
     SchemaSet schemas;
   };
-  // A demand that at least one member with a name in `key` satisfies `schemas`. The same member may satisfy several demands.
+  // A demand that the object has at least one member whose name matches `key` and whose value satisfies `schemas`. One member may satisfy
+  // several demands.
   struct Some {
     Regex key;
     SchemaSet schemas;

@@ -1,5 +1,5 @@
-// Decides whether any value satisfies a conjunction, and whether a given value does. A conjunction is called empty only if that is
-// certain.
+// Decides whether any value satisfies a conjunction of limits, and whether a given value does. If the first question would take too long,
+// the answer is yes: a conjunction is called empty only if that is certain.
 #include <algorithm>
 
 #include "grammar/json/schema_compiler.hpp"
@@ -41,8 +41,8 @@ Regex SchemaCompiler::string_content(const StringLimits& limits) {
 Regex SchemaCompiler::number_content(const NumberLimits& limits) {
   Regex out = store_.number(limits.spec);
   for (const NumberSpec& spec : limits.excluded) {
-    // An excluded value could be written with an exponent, which the automaton cannot recognise. So no texts with an exponent are allowed
-    // here.
+    // If reads_all_exponents() is false, the automaton of the excluded numbers does not recognise all of them when they are written with
+    // an exponent. So that no excluded number gets through in this way, exponents are not allowed at all then.
     if (limits.spec.allows_exponent() && !spec.reads_all_exponents()) {
       ByteSet digits = ByteSet::range('0', '9');
       digits.add('-');

@@ -9,8 +9,9 @@ namespace tessera::grammar {
 namespace {
 
 constexpr std::size_t kPlainDigits = 16;  // about as many digits as a double can hold
-// For multipleOf, the automaton counts digits and keeps a remainder. With more possible remainders than this limit, it would take too long
-// to find out which beginnings of a number can still become a multiple.
+// For multipleOf, the automaton keeps a remainder for each count of digits. If there are more possible remainders than this limit, the
+// number of digits before the point is not limited: it would take too long to find out which beginnings of a number can still become a
+// multiple within the digits that are left.
 constexpr std::uint64_t kMostPlainSteps = 64;
 
 // Numbers of digits that a plain number may have before and after its point: enough to write a number between the bounds, however close the

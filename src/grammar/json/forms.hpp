@@ -1,5 +1,5 @@
-// The parts of JSON texts, as forms and expressions of a grammar. White space always belongs to the part that follows it. Otherwise white
-// space between two parts could be read in two ways.
+// Makes the parts of JSON texts (numbers, strings, lists, objects) as forms and expressions of a grammar. White space always belongs to
+// the part that comes after it. If it could belong to the part before it too, there would be two ways to read it.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ class JsonForms {
   [[nodiscard]] Regex token(std::string_view text);          // optional white space, then `text`
   [[nodiscard]] Regex string(Regex content);                 // optional white space, then a string with this content
   [[nodiscard]] Regex key(Regex content);                    // optional white space, a string with this content, and a colon
-  // Returns optional white space and a number. `content` matches the numbers of `spec` without the excluded ones; JsonNumbers may allow
-  // fewer ways to write them.
+  // Returns optional white space and a number. `content`: the expression of the numbers that satisfy `spec` and none of `excluded`. If
+  // the option JsonNumbers is plain, the result allows fewer ways to write these numbers than `content` does.
   [[nodiscard]] Regex number(Regex content, const NumberSpec& spec, std::span<const NumberSpec> excluded = {});
   [[nodiscard]] bool plain_numbers() const noexcept { return numbers_ == JsonNumbers::plain; }
   [[nodiscard]] Regex any_text() const noexcept { return any_text_; }  // the content of any string

@@ -1,5 +1,6 @@
-// The negation of a schema, as alternatives. In each alternative the value violates one of the keywords. `items` and
-// `additionalProperties` are violated if some item, or some member, does not satisfy the keyword's schema (ArrayLimits::Some,
+// Compiles the negation of a schema, as a list of alternatives. A value is invalid for a schema if it violates at least one keyword, so
+// each alternative is the violation of one keyword. The keywords `items` and `additionalProperties` are violated if some item, or some
+// member, does not satisfy the keyword's schema; such alternatives have a demand on some item or some member (ArrayLimits::Some,
 // ObjectLimits::Some).
 #include <algorithm>
 

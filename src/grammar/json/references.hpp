@@ -19,8 +19,8 @@ class References {
  public:
   References(const Json& root, Draft draft);
 
-  // Returns the schema to which `reference` points from the schema `from`. If that schema is not in this document, fails with the reference
-  // in the message.
+  // Returns the schema to which a reference points. `from`: the schema that contains the reference, because a relative reference depends
+  // on the base URI there. If the reference points to no schema of this document, fails with an error that names the reference.
   [[nodiscard]] const Json* find(const Json& from, std::string_view reference) const;
 
  private:

@@ -25,8 +25,9 @@ const std::string* dialect_of(const Json& root) {
   return name == nullptr ? nullptr : name->string();
 }
 
-// Searches the document for keywords that tell its draft. Sets `old` if it finds a keyword that only draft 7 and older have, and `fresh`
-// for a keyword that only newer drafts have.
+// Finds out from which draft of JSON Schema a document is, if it does not say so: searches `node` for keywords. Sets `old` if it finds a
+// keyword that only draft 7 and older have, and `fresh` if it finds one that only newer drafts have. `budget`: how many more objects and
+// lists are searched.
 void look_for_keywords(const Json& node, bool& old, bool& fresh, std::size_t& budget) {
   if (budget == 0) return;
   --budget;
@@ -63,8 +64,8 @@ bool formats_asserted(const Json& root, JsonFormats formats) {
   return name == nullptr || name->find("2020-12") == std::string::npos;
 }
 
-// Returns whether a dialect ($schema) is a known draft, or OpenAPI's dialect, which only adds annotations. In other dialects keywords may
-// mean anything.
+// Returns whether the dialect of a document ("$schema") is one whose keywords are known: a draft of JSON Schema, or OpenAPI's dialect,
+// which only adds annotations. A document that names no dialect counts as known. In any other dialect a keyword may mean anything.
 bool dialect_is_known(const std::string& name) {
   return name.empty() || name.find("json-schema.org/") != std::string::npos || name.find("spec.openapis.org/oas/") != std::string::npos;
 }

@@ -1,5 +1,6 @@
-// Compiles one schema. Keywords are turned into alternatives of conjunctions (keywords.cpp, combinations.cpp, negation.cpp). Alternatives
-// are merged and tested for values (decide.cpp), and then written as forms of a grammar (write.cpp).
+// Compiles one JSON Schema to a grammar, in three steps. The keywords are turned into alternatives, each of which is a conjunction of
+// limits (keywords.cpp, combinations.cpp, negation.cpp). Alternatives that no value satisfies are found and dropped (decide.cpp). The
+// others are written as forms of a grammar (write.cpp).
 #pragma once
 
 #include <cstdint>
@@ -93,8 +94,9 @@ class SchemaCompiler {
   [[nodiscard]] Form write_object(const ObjectLimits& object);
   [[nodiscard]] ObjectForm object_form(const ObjectLimits& object, std::vector<Region>& regions);
   [[nodiscard]] std::vector<Region> regions_of(const ObjectLimits& object, Regex remaining);
-  // Write the forms of lists in which some item must satisfy a demand, and of objects in which some member must (write_some.cpp). In each
-  // form, every demand has been given to one particular item or member.
+  // Append to `out` the forms of lists in which some item must satisfy given schemas (ArrayLimits::Some), and of objects in which some
+  // member must (ObjectLimits::Some; write_some.cpp). For each such demand, each form fixes the place of the item, or the name of the
+  // member, that satisfies it.
   void write_some(const ArrayLimits& array, std::vector<Form>& out);
   void write_some(const ObjectLimits& object, std::vector<Form>& out);
   void place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out);

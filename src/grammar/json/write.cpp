@@ -1,5 +1,5 @@
-// Writes alternatives as forms of a grammar. The forms of scalars are inserted where they are needed. Lists and objects become rules, one
-// for each set of schemas, so that a schema that refers to itself becomes a rule that calls itself.
+// Writes alternatives as forms of a grammar. The form of a number, a string or another scalar is inserted where it is needed. Lists and
+// objects become rules, one for each set of schemas: a schema that refers to itself becomes a rule that calls itself.
 #include <algorithm>
 #include <array>
 
@@ -105,8 +105,8 @@ ObjectForm SchemaCompiler::object_form(const ObjectLimits& object, std::vector<R
   return form;
 }
 
-// Divides the names in `remaining`, which the schema does not list, into regions. All names of a region match the same patterns, so the
-// same schemas apply to them.
+// Divides the names that the schema does not list (`remaining`) into regions. All names of a region match the same patterns of the
+// schema, so the values of members with these names must satisfy the same schemas.
 std::vector<SchemaCompiler::Region> SchemaCompiler::regions_of(const ObjectLimits& object, Regex remaining) {
   std::vector<Regex> patterns;
   const auto add = [&](Regex pattern) {

@@ -17,8 +17,8 @@ void check(std::size_t forms, std::size_t some) {
   if (forms > kMostForms || some > kMostSome) out_of_fuel("it asks in too many ways for some item or some member");
 }
 
-// Returns all ways to divide n things into groups. In each division, entry i is the group of thing i. Groups are numbered in the order of
-// their first things.
+// Returns all ways to divide n things into groups. In each result, entry i is the number of the group of thing i. A group gets its number
+// when its first thing comes, so for n = 2 the results are {0, 0} and {0, 1}.
 std::vector<std::vector<std::size_t>> groupings(std::size_t n) {
   std::vector<std::vector<std::size_t>> out{{}};
   for (std::size_t i = 0; i < n; ++i) {
@@ -42,8 +42,9 @@ void SchemaCompiler::write_some(const ArrayLimits& array, std::vector<Form>& out
   place_some(array, {}, out);
 }
 
-// Writes one form for each way to place the demands of array.some. A demand is placed either at one of the first items, which have places
-// of their own, or somewhere after the first items. `behind` has the demands that were already placed after the first items.
+// Writes one form for each way to place the demands of array.some. A demand has two kinds of places. Either the item with a certain index
+// satisfies it, where the index is below `first`; or some item after the first `first` items does. `behind`: the demands that were
+// already placed after the first items.
 void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out) {
   fuel_.spend(20, "it asks in too many ways for some item or some member");
   std::uint32_t first = std::max(static_cast<std::uint32_t>(array.prefix.size()), array.min == 0 ? 0 : array.min - 1);
@@ -81,8 +82,8 @@ void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some
   place_some(std::move(array), std::move(behind), out);
 }
 
-// Returns the form of lists that have at least `first` items, followed by one item for each entry of `order` that satisfies its schemas.
-// Any other items may be between these and at the end.
+// Returns the form of lists that begin with `first` items or more. After these come, in the order of `order`, items that satisfy the
+// entries of `order` (one item for each entry). Any items may come between them and after them.
 Form SchemaCompiler::items_behind(const ArrayLimits& array, std::uint32_t first, const std::vector<SchemaSet>& order) {
   const Form comma = ir_.regex(forms_.comma()), any = write(array.rest);
   ListForm head{.prefix = {}, .rest = any, .min = std::max(first, 1u), .separator = forms_.comma()};
@@ -104,8 +105,9 @@ void SchemaCompiler::write_some(const ObjectLimits& object, std::vector<Form>& o
   place_some(object, {}, out);
 }
 
-// Writes one form for each way to place the demands of object.some. A demand is placed either at a property that the schema lists, or at
-// another member. `unnamed` has the demands that were already placed at other members.
+// Writes one form for each way to place the demands of object.some. A demand is placed either at one of the properties that the schema
+// lists (this property satisfies it), or at a member that the schema does not list. `unnamed`: the demands that were already placed at
+// members that the schema does not list.
 void SchemaCompiler::place_some(ObjectLimits object, std::vector<ObjectLimits::Some> unnamed, std::vector<Form>& out) {
   fuel_.spend(20 + object.properties.size(), "it asks in too many ways for some item or some member");
   if (object.some.empty()) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint32_t kLast = 0x10FFFF;
 
-// Splits the range of numbers low to high into sequences of digit ranges. The numbers are written to the base 2^bits and have `digits`
-// digits.
+// Splits the range of numbers low to high into sequences of digit ranges: a number is in the range if its digits fit one of the
+// sequences. (In base 10, 27 to 45 would become 2[7-9], 3[0-9], 4[0-5].) The numbers have `digits` digits of `bits` bits each.
 void split_digits(std::uint32_t low, std::uint32_t high, unsigned digits, unsigned bits,
                   std::vector<std::vector<std::pair<unsigned, unsigned>>>& out) {
   for (unsigned d = digits - 1; d > 0; --d) {  // if the lower digits do not cover their whole range, the range is cut in two here

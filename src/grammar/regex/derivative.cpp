@@ -67,8 +67,8 @@ Regex RegexStore::derive(Regex r, unsigned byte) {
         parts.push_back(derivative(lists_[node.a + i], byte));
         if (parts.back() == kEmpty) return kEmpty;
       }
-      // Joins the parts in pairs, in several rounds. Joining compares all parts with each other, so joining small groups first is
-      // cheaper.
+      // Intersects the parts two by two, in several rounds. An intersection compares all its parts with each other, so it is cheaper to
+      // intersect small groups first.
       for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2)) {
         for (std::size_t i = 0; i < parts.size(); i += 2) {
           parts[i / 2] = i + 1 < parts.size() ? both(parts[i], parts[i + 1]) : parts[i];
@@ -305,8 +305,8 @@ bool RegexStore::absorbs(Regex r, const CharSet& set, std::uint32_t n) {
 
 namespace {
 
-// Returns the code point of the character at offset `at`, and moves `at`. (A byte that begins no character would be returned unchanged, but
-// callers exclude texts with such bytes.)
+// Returns the code point of the character at offset `at`, and moves `at` behind the character. Precondition: a character of UTF-8 begins
+// at `at`.
 std::uint32_t decode(std::string_view text, std::size_t& at) {
   const auto size = detail::utf8_step(text.substr(at)).size;
   const auto lead = static_cast<unsigned char>(text[at]);

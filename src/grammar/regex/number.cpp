@@ -12,8 +12,9 @@ using Phase = NumberState::Phase;
 
 int sign(int value) noexcept { return (value > 0) - (value < 0); }
 
-// Compares the digits of the whole part with the digits of the bound, after one more digit (the n-th from 0). `so_far` is the result before
-// this digit. Returns -1, 0 or 1.
+// Compares a whole part, of which n + 1 digits were read, with the whole part of a bound. `digit`: the last digit read (its index is n);
+// `so_far`: the result for the n digits before it. Returns -1 (smaller), 0 (equal so far) or 1 (larger). A whole part with more digits
+// than the bound's is larger.
 std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n, int digit) {
   if (!bound) return 0;
   if (n >= bound->value.whole.size()) return 1;
@@ -34,8 +35,9 @@ std::int8_t compare_fraction(const std::optional<NumberBound>& bound, std::int8_
 std::size_t whole_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.whole.size() : 0; }
 std::size_t fraction_digits(const std::optional<NumberBound>& bound) { return bound ? bound->value.fraction.size() : 0; }
 
-// The functions below treat a bound in scientific notation. The bound's digits go from the first digit that is not 0 to the last digit that
-// is not 0 (1200 has two digits). Its scale is the power of ten of the first digit.
+// The functions below take a bound as in scientific notation, to compare it with numbers that have an exponent. The digits of a bound go
+// from its first digit that is not 0 to its last digit that is not 0 (1200 has two digits: 1 and 2). The scale of a bound is the power of
+// ten of its first digit (3 for 1200).
 std::size_t leading_zeros(const Decimal& d) { return d.whole.empty() ? d.fraction.find_first_not_of('0') : 0; }
 std::size_t scaled_size(const Decimal& d) {
   if (d.zero()) return 0;
@@ -71,8 +73,8 @@ void scale_digit(const NumberSpec& spec, NumberState& state, int digit) {
   if (state.scaled_digits < longest) ++state.scaled_digits;
 }
 
-// Returns the state after an "e"; nullopt if no exponent may follow. Which exponents may follow depends only on how the digits compare with
-// the digits of the bounds.
+// Returns the state after an "e"; nullopt if no exponent may follow. The digits before the "e" need not be kept: which exponents may
+// follow depends only on the result of comparing these digits with the digits of the bounds.
 std::optional<NumberState> to_exponent(const NumberSpec& spec, const NumberState& state) {
   if (!spec.allows_exponent()) return std::nullopt;
   if (state.nonzero && !state.single && !spec.reads_all_exponents()) return std::nullopt;
@@ -141,8 +143,8 @@ int against(const NumberBound& bound, bool negative, int magnitude) {
   return negative ? -magnitude : magnitude;
 }
 
-// Returns whether the number is out of bounds, whatever digits follow: its magnitude can only grow. Returns false if an exponent may
-// follow.
+// Returns whether the number is out of bounds whatever digits follow: more digits only make its magnitude larger. If an exponent may
+// follow, returns false, because an exponent can also make the magnitude smaller.
 bool is_lost(const NumberSpec& spec, const NumberState& state) {
   if (spec.allows_exponent() || !state.nonzero) return false;
   const auto& bound = state.negative ? spec.low : spec.high;

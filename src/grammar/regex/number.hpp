@@ -1,5 +1,6 @@
-// JSON numbers within bounds, as an automaton over their digits. The automaton is exact for decimals of any length, and need not expand
-// ranges into patterns. For each digit, it compares the number with each bound's digits, and updates the remainder for multipleOf.
+// An automaton that reads JSON numbers and accepts those within given bounds. Digit by digit, it compares the number with the digits of
+// each bound, and updates the remainder for multipleOf. So it is exact for decimals of any length, and ranges need not be expanded into
+// patterns.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +47,9 @@ struct NumberSpec {
   bool operator==(const NumberSpec&) const noexcept = default;
 
   [[nodiscard]] bool allows_exponent() const noexcept { return !integer && !step; }
-  // Returns whether a number with any exponent can be compared with the bounds, which is so if there is no bound other than zero. With
-  // other bounds, a number with an exponent must have the form "d.ddd e n", with one digit before the point.
+  // Returns whether a number with an exponent may be written in any way (12.5e7). This is so if exponents are allowed and there is no
+  // bound other than zero, because then only the sign must be compared. With other bounds, a number with an exponent must be 0, or have
+  // exactly one digit before its point, which is not 0 (1.25e8).
   [[nodiscard]] bool reads_all_exponents() const noexcept {
     return allows_exponent() && (!low || low->value.zero()) && (!high || high->value.zero());
   }

@@ -12,10 +12,10 @@ namespace {
 
 constexpr unsigned kBegin = 1, kEnd = 2, kInner = 4, kVariants = 8;
 
-// A part of a pattern, divided by what it demands of the text around it. variant[kBegin] matches only at the beginning of the text,
-// variant[kInner] only if some text comes before it, variant[kEnd] only at the end of the text; variant[0] matches anywhere. An index is
-// a sum of these flags, but never has both kBegin and kInner, which exclude each other. Variants with kInner come only from lookaheads
-// that contain `^`. A group has none, because lookaheads in groups are refused.
+// A part of a pattern. It consists of several expressions (variants), which differ in where in the text they may match: variant[0]
+// anywhere; variant[kBegin] only at the beginning of the text; variant[kInner] only if some text comes before; variant[kEnd] only at the
+// end of the text. An index may be a sum of these flags, but never has both kBegin and kInner, which exclude each other. Variants with
+// kInner come only from lookaheads that contain `^`. A group has no variant with kInner, because lookaheads in groups are refused.
 struct PatternPart {
   std::array<Regex, kVariants> variant{};  // RegexStore::kEmpty is 0
 
@@ -134,8 +134,9 @@ class PatternParser {
     return parts.joined(store_);
   }
 
-  // Returns the texts of `rest` that begin with a text of `inside` (for a negative lookahead: that do not). A `^` inside holds only at
-  // the beginning of the text, so there are variants for the beginning and for other places.
+  // Applies a lookahead to the rest of the pattern. If `look` is positive: returns the texts of `rest` that begin with a text of
+  // `inside`. If `look` is negative: returns the texts of `rest` that do not. If `inside` contains `^`, the result has one variant for
+  // the beginning of the text, where `^` holds, and one for all other places.
   PatternPart looked(const PatternPart& inside, int look, const PatternPart& rest) {
     const bool search = options_.match == PatternOptions::Match::search;
     const auto ahead_of = [&](unsigned place) {

@@ -1,6 +1,6 @@
-// Parses patterns in the syntax of ECMA-262, which JSON Schema prescribes. Supported are the regular features: classes, groups,
-// alternatives, counts, anchors anywhere, and lookahead outside of groups. Not supported: back references, lookbehind, word boundaries,
-// \p{...}.
+// Parses patterns in the syntax of ECMA-262, which JSON Schema prescribes, and makes expressions of a RegexStore. Supported are features
+// that can be expressed by an automaton: classes, groups, alternatives, counts, anchors anywhere, and lookahead outside of groups. Not
+// supported: back references, lookbehind, word boundaries, \p{...}.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Regular expressions over bytes, stored as nodes that exist only once (hash consing), and matched by derivatives. The derivative of r by a
-// byte b is the expression of all that may follow b in a text of r (Brzozowski, 1964). Nodes are brought into a normal form, so that
-// expressions with the same texts mostly have the same id. The normal form makes sure that each expression has finitely many derivatives.
-// Intersection and complement are nodes like any other.
+// Regular expressions over bytes. They are stored as nodes, and equal nodes are stored only once (hash consing), so an expression is the
+// id of its node. They are matched by derivatives: the derivative of an expression r by a byte b is the expression of all texts that may
+// follow b in a text of r (Brzozowski, 1964). Nodes are brought into a normal form. So expressions that match the same texts mostly have
+// the same id, and each expression has finitely many derivatives. Intersection and complement are nodes like any other.
 #pragma once
 
 #include <cstdint>
@@ -53,15 +53,16 @@ class RegexStore {
   [[nodiscard]] Regex derivative(Regex r, unsigned byte);
   // Returns a set of bytes that contains at least every byte with which a text of r may begin.
   [[nodiscard]] const ByteSet& first(Regex r);
-  // Divides the bytes into classes, so that all bytes of a class have the same derivative. Writes the class of each byte to `classes`,
-  // and returns the number of classes. Class 0 has the bytes with which no text begins.
+  // Divides the 256 bytes into classes: all bytes of a class have the same derivative of r (or of each expression of the list). So a
+  // derivative is computed once for each class, not for each byte. Sets classes[b] to the class of byte b, and returns the number of
+  // classes. Class 0 has the bytes with which no text of r begins.
   unsigned classes(Regex r, std::array<std::uint8_t, 256>& classes) { return classes_of({&r, 1}, classes); }
   unsigned classes_of(std::span<const Regex> list, std::array<std::uint8_t, 256>& classes);
-  // Returns whether r matches no text. If r has an intersection or a complement, this is a search.
+  // Returns whether r matches no text. If r contains an intersection or a complement, the answer takes a search over derivatives.
   [[nodiscard]] bool is_empty(Regex r);
   [[nodiscard]] bool matches(Regex r, std::string_view text);
-  // Returns true if any n characters of the set, written in UTF-8 without escapes, may come next and be completed to a text. False means:
-  // no, or it is not easy to find out.
+  // Returns true if each sequence of at most n characters of the set, written in UTF-8 without escapes, is the beginning of some text of
+  // r. Returns false if that is not so, or if it is not easy to find out.
   [[nodiscard]] bool absorbs(Regex r, const CharSet& set, std::uint32_t n);
   [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // true: is_empty(r) has to search
 

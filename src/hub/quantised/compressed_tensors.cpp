@@ -1,5 +1,5 @@
-// Reads options of compressed-tensors (llm-compressor). config_groups has options for layers, by patterns of layers' names. Most options also
-// follow from a layer's tensors.
+// Reads the options of compressed-tensors (llm-compressor). They are in config_groups, which has one entry for a set of layers, chosen by
+// patterns of the layers' names. Most options also follow from the tensors of a layer, which decide if the two differ.
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,5 @@
-// Functions that the readers of quantised matrices share: they find tensors of the folder by name, and make a matrix whose rows are decoded
-// from several tensors.
+// Functions that the readers of quantised matrices (methods.hpp) share: they find a matrix's tensors in the folder by name, and make a
+// Matrix that decodes its rows from these tensors when the rows are read.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,9 @@ struct Found {
 [[nodiscard]] Error wrong_tensor(ErrorCode code, const SafetensorsFolder& folder, const Found& found, std::string_view what);
 // Returns whether `order` (I32 [inputs], the group of each input) differs from input / group.
 [[nodiscard]] Result<bool> is_reordered(const SafetensorsFolder& folder, const Found& order, std::uint64_t group);
-// Returns the number of consecutive inputs that share a scale, if an output has `groups` scales. `configured`: the number that the
-// configuration states (below 1: all inputs). Returns `configured` if this number fits `groups`, and 0 if no number fits.
+// Returns how many consecutive inputs of a matrix share a scale. `inputs`: inputs of the matrix; `groups`: scales of one output;
+// `configured`: the number that the configuration states (below 1: all inputs share one scale). If this number fits `groups`, returns it;
+// otherwise the number that follows from `groups`; 0 if no number fits.
 [[nodiscard]] std::uint64_t group_size(std::uint64_t inputs, std::uint64_t groups, std::int64_t configured) noexcept;
 
 // The result of a reader of matrices; nullptr: the folder has no matrix of the reader's kind under that name.
@@ -48,8 +49,8 @@ using MadeMatrix = Result<std::shared_ptr<const Matrix>>;
 // Decodes rows from the bytes of a matrix's tensors. The bytes of a tensor that the folder lacks are empty.
 using DecodeRows = std::function<Status(std::span<const Bytes>, std::uint64_t first, std::uint64_t rows, std::span<std::byte> out)>;
 
-// Makes a matrix whose rows are decoded from `tensors`, the weights first. The tensors are read when the first row is read, and freed after
-// the last row. `factor`: Matrix::factor().
+// Makes a matrix that calls `decode` for its rows. `tensors`: the folder's tensors that describe the matrix, the weights first. They are
+// read when the first row is read, and freed after the last row. `form`: the format of the decoded rows; `factor`: see Matrix::factor().
 [[nodiscard]] std::shared_ptr<const Matrix> decoded_matrix(DType form, std::vector<std::uint64_t> dims, const std::vector<Found>& tensors, DecodeRows decode,
                                                            float factor = 1.0f);
 

@@ -21,8 +21,9 @@ std::optional<Fp8ScaleType> fp8_scale_type(const Found& scales) noexcept {
   }
 }
 
-// Returns a dimension of a scale's block. `count`: number of scales along `size` weights. `configured`: the size that the configuration
-// states. Returns `configured` if this size fits `count`, and 0 if no size fits.
+// Returns one dimension of the blocks of weights that share a scale. `size`: weights along this dimension of the matrix; `count`: scales
+// along it; `configured`: the dimension that the configuration states, 0 if it states none. If the configured dimension fits `count`,
+// returns it; otherwise size / count, if this is a whole number; otherwise 0.
 std::uint64_t block_size(std::uint64_t size, std::uint64_t count, std::uint64_t configured) noexcept {
   if (count == 0) return 0;
   if (configured != 0 && (size - 1) / configured + 1 == count) return configured;

@@ -38,8 +38,9 @@ bool is_by_gptqmodel(const Json& config) noexcept {
   return named(*quantizer) || (quantizer->elements() != nullptr && std::ranges::any_of(*quantizer->elements(), named));
 }
 
-// Reads "dynamic", which has other options for some layers, by patterns of layers' names. The bits and groups in it are not read, because
-// they follow from the tensors' shapes.
+// Reads "dynamic", which has other options for some layers, chosen by patterns of the layers' names. Only the option "sym" is used; it is
+// not known then for which layers (symmetry_varies). The bits and group sizes need not be read, because they follow from the tensors'
+// shapes. Options that change the format are refused.
 Status read_dynamic(const Json& dynamic, QuantisationOptions& options) {
   if (dynamic.members() == nullptr) return not_read("dynamic", "not an object");
   for (const auto& [pattern, own] : *dynamic.members()) {

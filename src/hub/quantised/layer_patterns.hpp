@@ -1,4 +1,5 @@
-// The layers to which an entry of config_groups (compressed-tensors) or of quantized_layers (ModelOpt) applies.
+// Says to which layers an entry of a quantisation's configuration applies: an entry of config_groups (compressed-tensors) or of
+// quantized_layers (ModelOpt).
 #pragma once
 
 #include <memory>
@@ -17,14 +18,15 @@ enum class Naming : std::uint8_t { not_at_all, by_class, by_name };
 class LayerPatterns {
  public:
   LayerPatterns() = default;  // all layers, by their class
-  // Reads "targets": names of modules ("lm_head"), patterns ("re:.*q_proj", which must match from the name's beginning), and classes. The
-  // only class is Linear: all quantised matrices. Errors: unsupported, another class, or a pattern that PCRE2 refuses.
+  // Reads the "targets" of an entry. A target is the name of a module ("lm_head"), a pattern that must match from a name's beginning
+  // ("re:.*q_proj"), or a class of modules. The only class that is accepted is Linear, which means all quantised matrices. Errors:
+  // unsupported, another class, or a pattern that PCRE2 refuses.
   [[nodiscard]] static Result<LayerPatterns> read(const Json* targets);
   // Returns the pattern that names only this layer.
   [[nodiscard]] static LayerPatterns of_layer(std::string name);
 
-  // Returns how the entry names a layer. `module`: the name of the layer's tensor without ".weight". Error: unsupported, a pattern takes too
-  // many steps.
+  // Returns whether the entry applies to a layer, and how it names the layer: by name or by class. `module`: the name of the layer's
+  // tensor without ".weight". Error: unsupported, a pattern takes too many steps.
   [[nodiscard]] Result<Naming> naming(std::string_view module) const;
 
  private:

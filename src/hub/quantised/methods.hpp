@@ -1,8 +1,9 @@
-// The methods by which hubs quantise models. A method reads its options from quantization_config, and has readers of matrices. A layer's
-// tensors say how the layer is packed, and their shapes say its bits and groups. Options are used only for facts that do not follow from
-// the tensors. So folders whose layers differ (config_groups, "dynamic", layers that are not quantised) need no rules about names.
+// The methods by which hubs quantise models: GPTQ, AWQ and others. Each method has a function that reads its options from
+// quantization_config, and functions that read its matrices. The names of a layer's tensors say how the layer is packed, and their shapes
+// say its bits and groups. Options are used only for what the tensors do not say. So no rules about names of layers are needed for
+// folders whose layers differ (config_groups, "dynamic", layers that are not quantised).
 //
-// To add a method: a file with its functions, which this header declares, and a line in the table of quantisation.cpp.
+// To add a method: write a file with its functions, declare them in this header, and add a line to the table of quantisation.cpp.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +64,8 @@ struct QuantisationOptions {
 [[nodiscard]] ActivationScheme read_activations(const Json& group);
 [[nodiscard]] Status read_bitsandbytes_options(const Json& config, QuantisationOptions& options);
 
-// Make the matrix "STEM.weight" (mxfp4_experts: "STEM"). Return nullptr if the folder has no tensors of this kind. Errors (the message
-// names the tensor): corrupt_file; unsupported.
+// Make the matrix whose unquantised tensor would be called "STEM.weight" (mxfp4_experts: "STEM"), where STEM is the argument `stem`.
+// Return nullptr if the folder has no tensors of this kind for it. Errors (the message names the tensor): corrupt_file; unsupported.
 [[nodiscard]] MadeMatrix gptq_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
 [[nodiscard]] MadeMatrix awq_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);
 [[nodiscard]] MadeMatrix codebook_rows_matrix(const SafetensorsFolder& folder, std::string_view stem, const QuantisationOptions& options);

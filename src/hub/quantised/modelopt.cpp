@@ -1,5 +1,6 @@
-// Reads options of NVIDIA's ModelOpt. The packing of weights, and exclude_modules, follow from the tensors. With "MIXED_PRECISION",
-// quantized_layers says how the inputs of each layer are rounded.
+// Reads the options of NVIDIA's ModelOpt. How weights are packed, and which modules are not quantised (exclude_modules), follows from the
+// tensors and is not read. Only the rounding of the inputs is read from the options. It follows from the algorithm; if that is
+// "MIXED_PRECISION", from the algorithm that quantized_layers has for each layer.
 #include <algorithm>
 #include <array>
 

@@ -8,8 +8,8 @@ namespace tessera::detail::hub {
 
 namespace {
 
-// Returns the number of inputs from the tensor weight_shape ([outputs, inputs], as integers); 0 if it is missing. Packed rows do not tell the
-// number, because packing pads them.
+// Returns the number of inputs of a matrix, from the tensor weight_shape (two integers: outputs, inputs); 0 if this tensor is missing.
+// The number does not follow from the size of the packed rows, because these are padded.
 Result<std::uint64_t> inputs_said(const SafetensorsFolder& folder, const Found& shape) {
   TESSERA_TRY(const Bytes said, bytes_of(folder, shape));
   const std::size_t size = said.size() / 2;

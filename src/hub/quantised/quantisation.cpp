@@ -40,9 +40,9 @@ constexpr QuantisationMethod kMethods[] = {
     {"bitsandbytes", read_bitsandbytes_options, {codebook4_matrix, scaled_int8_matrix}},
 };
 
-// Ends of the names of tensors that belong to quantised matrices but are not needed to decode weights. Scales of activations are read only
-// if inputs are rounded (input_rounding()). Scales of keys and values are not used: the caller chooses the KV type, and its codec computes
-// the scales.
+// The ends of names of tensors that belong to quantised matrices but are not needed to decode the weights. Scales of activations are read
+// only if inputs are rounded (input_rounding()). Scales of keys and values are never used: the caller chooses the KV type, and the codec
+// of this type computes its own scales.
 constexpr std::array<std::string_view, 11> kBeside = {".input_scale",  ".input_zero_point", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale",
                                                       ".k_zero_point", ".v_zero_point",     ".q_scale",            ".kv_scale",         ".output_scale"};
 

@@ -22,14 +22,14 @@ class Quantisation {
   [[nodiscard]] static Result<Quantisation> read(const Config& config);
 
   [[nodiscard]] bool is_none() const noexcept { return method_ == nullptr; }
-  // Returns the matrix whose unquantised tensor would be called `name` ("....q_proj.weight"); nullptr if the folder has no quantised
-  // matrix of that name. Errors (the message names the tensor): corrupt_file; unsupported.
+  // Returns the quantised matrix that takes the place of an unquantised tensor with the name `name` ("....q_proj.weight"); nullptr if the
+  // folder has no quantised matrix of that name. Errors (the message names the tensor): corrupt_file; unsupported.
   [[nodiscard]] Result<std::shared_ptr<const Matrix>> find(const SafetensorsFolder& folder, std::string_view name) const;
   // Returns how the inputs of one matrix are rounded. `weight` is the first tensor of the matrix. Errors: unsupported, tessera does not
   // compute this rounding (the message names the key); corrupt_file, a scale is missing or is not a positive number.
   [[nodiscard]] Result<InputRounding> input_rounding(const SafetensorsFolder& folder, const SafetensorsTensor& weight) const;
-  // Returns whether a tensor of that name belongs to quantised weights, but is not needed to decode them (scales of activations, and of keys
-  // and values).
+  // Returns whether a tensor of that name belongs to quantised weights but is not needed to decode them: scales of activations, of keys
+  // or of values. Such a tensor may be in the folder without being used.
   [[nodiscard]] bool is_beside(std::string_view name) const noexcept;
 
  private:

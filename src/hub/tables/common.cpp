@@ -151,8 +151,8 @@ void map_rope(Mapping& m, std::string_view kind) {
   const double theta = (own ? own : m.number("rope_theta")).value_or(10000.0);
   m.set(Setting::rope_theta, theta, "rope_theta");
   const std::string_view type = rope.type();
-  // "dynamic" needs nothing here: it changes the rope's base only in sequences that are longer than the context of the training, and no
-  // session is longer than that. "proportional" is read by Gemma 4's table.
+  // Two types need nothing here. "dynamic" changes the rope's base only for sequences that are longer than the context of the training,
+  // and no session is longer than that. "proportional" is read by the table of Gemma 4.
   if (type == "linear") rope.map_linear();
   else if (type == "yarn") rope.map_yarn();
   else if (type == "llama3") rope.map_llama3(theta);

@@ -98,22 +98,23 @@ inline constexpr TensorRow kQwenHeadRows[] = {
 
 // Maps the keys that nearly all types have: widths, numbers of layers and heads, the context, the norm's epsilon.
 void map_common(Mapping& m);
-// Maps rope: rope_parameters as transformers 5 writes it, or rope_theta and rope_scaling as earlier versions do. `kind`: the kind of layer
-// whose rope is read, if config.json has a rope for each kind.
+// Maps the settings of rope. They are in rope_parameters (transformers 5), or in rope_theta and rope_scaling (earlier versions). `kind`:
+// if config.json has a rope for each kind of layer, the kind whose rope is read.
 void map_rope(Mapping& m, std::string_view kind = "full_attention");
 // Returns the object that describes the rope of a kind of layer; nullptr if config.json has none.
 [[nodiscard]] const Json* rope_object(const Mapping& m, std::string_view kind);
-// Returns the numbers by which Llama 3.1 divides the frequencies of a rope's pairs: 1 for pairs that turn often within the context of the
-// first training (`original`), `factor` for pairs that turn rarely, and numbers between these two for the other pairs.
+// Returns the numbers by which Llama 3.1 divides the frequencies of rope: one number for each pair of dimensions. For pairs that turn
+// often within the context of the first training (`original` tokens) the number is 1; for pairs that turn rarely it is `factor`; for
+// pairs in between it is between the two. `low`, `high`: low_freq_factor and high_freq_factor, which say what is rarely and often.
 [[nodiscard]] std::vector<float> llama3_divisors(double theta, std::int64_t dim, double factor, double low, double high, double original);
 // Maps the number of a head's dimensions that rotate: partial_rotary_factor times the head's dimensions. Precondition: map_common().
 void map_partial_rope(Mapping& m);
-// Map sliding_window. Layers have the window if layer_types says so; without layer_types, all layers have it. map_mixed_windows() is for
-// types whose architecture mixes layers with and without a window (Architecture::windows).
+// Map sliding_window, and which layers have this window: those for which layer_types says so; if there is no layer_types, all layers.
+// map_mixed_windows() is for types whose architecture mixes layers with and without a window (Architecture::windows).
 void map_windows(Mapping& m);
 void map_mixed_windows(Mapping& m);
-// Maps sliding_window of types that have windows only if use_sliding_window is true. `usual` says whether a layer has a window if config.json
-// has no layer_types. Precondition: map_common().
+// Maps sliding_window for types that have windows only if use_sliding_window is true. usual(m, layer) says whether a layer has a window;
+// it is asked only if config.json has no layer_types. Precondition: map_common().
 void map_windows_if(Mapping& m, bool (*usual)(Mapping&, std::int64_t layer));
 // Returns the group of a layer, where groups of neighbouring layers share weights (ALBERT).
 [[nodiscard]] constexpr std::uint32_t group_of(std::uint32_t layer, std::uint32_t groups, std::uint32_t layers) noexcept {

@@ -136,8 +136,8 @@ void map_orion(Mapping& m) {
   map_layer_norm(m, "rms_norm_eps");
 }
 
-// Sets the keys for MiniCPM's factors: the last hidden state is divided by hidden_size / dim_model_base, and branches are multiplied by
-// scale_depth / sqrt(layers).
+// Sets the keys from which MiniCPM computes two factors: the last hidden state is divided by hidden_size / dim_model_base, and what
+// attention and the feed-forward network add to the hidden state is multiplied by scale_depth / sqrt(layers).
 void fill_minicpm(Filling& f) {
   const double layers = f.spec.n_layers(), width = f.spec.d_model;
   if (const auto scale = f.number(Setting::residual_scale)) f.set_number("scale_depth", static_cast<double>(static_cast<float>(*scale * std::sqrt(layers))));

@@ -187,8 +187,8 @@ void map_gemma4(Mapping& m) {
   const Json* other = rope_object(m, "sliding_attention");
   const auto theta = m.number_of(find_in(other, "rope_theta"), "rope_parameters.sliding_attention.rope_theta");
   m.set(Setting::windowed_rope_theta, theta.value_or(10000.0), "rope_parameters.sliding_attention.rope_theta");
-  // In layers without a window, rope rotates only some pairs of dimensions. The frequencies of the other pairs are divided by a very large
-  // number, so that these pairs practically do not turn.
+  // In layers without a window, rope rotates only a share of the pairs of dimensions. rope_divisors has 1 for these pairs; for all other
+  // pairs it has a very large number, by which their frequencies are divided, so that they practically do not turn.
   const double share = m.number_of(find_in(rope, "partial_rotary_factor"), "partial_rotary_factor").value_or(1.0);
   if (full > 0 && full <= (1 << 16) && share >= 0.0 && share <= 1.0) {
     const auto turning = static_cast<std::size_t>(static_cast<double>(full) * share / 2.0);

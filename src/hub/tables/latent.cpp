@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::int64_t kSoftmaxRouting = 1, kSigmoidRouting = 2;  // Setting::expert_routing
 
-// Sets the keys for sizes of heads. (The settings with the usual names have the sizes of the one latent KV head that all query heads share.)
+// Sets the keys of config.json for the sizes of heads. They come from the layer's fields for latent attention (plain_dim, head_value_dim,
+// ...), because the settings with the usual names (key_dim, value_dim) describe the one latent KV head that all query heads share.
 void fill_latent(Filling& f) {
   const LayerSpec& layer = f.spec.layers.front();
   const std::int64_t turned = f.spec.ropes.empty() ? 0 : f.spec.ropes.front().dim;

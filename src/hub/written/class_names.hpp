@@ -1,4 +1,5 @@
-// The names of transformers' classes, for "architectures" in config.json. (Servers choose their implementation of a model by this name.)
+// The names of transformers' classes ("LlamaForCausalLM"), which are written to "architectures" in config.json. Servers choose their
+// implementation of a model by this name.
 #pragma once
 
 #include <string_view>

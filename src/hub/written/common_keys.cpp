@@ -14,8 +14,8 @@ bool are_close(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::ranges::equal(a, b, [](float x, float y) { return std::fabs(x - y) <= 1e-5f * std::fabs(y); });
 }
 
-// Returns Llama 3.1's rope parameters that lead to the divisors `wanted`, because GGUF files have only divisors. Tries the parameters of
-// released models.
+// Returns the parameters of Llama 3.1's rope ("llama3") for which llama3_divisors() computes the divisors `wanted`. A GGUF file has only
+// the divisors, but config.json needs the parameters. Tries the parameters of released models.
 Json llama3_object(const Filling& f, const std::vector<float>& wanted) {
   constexpr double kFactors[][2] = {{1.0, 4.0}, {1.0, 2.0}, {1.0, 8.0}, {2.0, 4.0}, {0.5, 4.0}};  // low_freq_factor, high_freq_factor
   const double factor = static_cast<double>(*std::ranges::max_element(wanted));

@@ -1,5 +1,5 @@
-// Fills in config.json from a model's settings. The functions that translate config.json into settings (Table::map) also work in this
-// direction: when a folder is written (Mapping::filling is set), each function fills in the keys of config.json that it is about to read. A
+// Fills in config.json from a model's settings, when a folder is written. The functions that translate config.json into settings
+// (Table::map) also work in this direction. If Mapping::filling is set, a function that is about to read a key first fills in this key. A
 // function that copies a key to a setting sets the key to the value of the setting. A function that computes a setting from several keys
 // calls a function that computes these keys from the setting.
 #pragma once
@@ -17,8 +17,8 @@
 
 namespace tessera::detail::hub {
 
-// The way to write numbers that GGUF files have as float32. shortest: the shortest number that becomes the same float32 (1e-05); all: all
-// digits.
+// How numbers are written to config.json. GGUF files have them as float32. shortest: the shortest decimal number that becomes the same
+// float32 (1e-05); all: all digits of the float32's value.
 enum class Digits : std::uint8_t { shortest, all };
 
 class Filling {
@@ -30,8 +30,9 @@ class Filling {
   const ModelSpec& spec;
   const Architecture& architecture;
 
-  // Set a key of config.json, unless config.json has the key. The fill_ functions set the key to the value of a setting (for a list with a
-  // number for each layer: to the largest number), and do nothing if the model does not have the setting.
+  // Set a key of config.json; do nothing if config.json has the key already. The fill_ functions set the key to the value of a setting,
+  // and do nothing if the model does not have the setting. If the setting is a list with a number for each layer, the key gets the
+  // largest number.
   void set(std::string_view key, Json value);
   void set_number(std::string_view key, double value) { set(key, number_json(value)); }
   void fill_integer(std::string_view key, Setting setting);
@@ -55,8 +56,8 @@ class Filling {
   [[nodiscard]] std::vector<bool> windowed_layers() const;
 
  private:
-  // Returns the size of a head, for files that leave the size out because it follows from other numbers. config.json states it, because
-  // transformers' classes may have another default.
+  // Returns the size of a head if the model's file does not state it, because it follows from other numbers. It is written to config.json
+  // nevertheless, because transformers' classes may have another default.
   [[nodiscard]] std::optional<std::int64_t> usual_head_dim() const noexcept;
 
   Config& config_;

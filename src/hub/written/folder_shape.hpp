@@ -14,8 +14,8 @@ struct FolderDims {
   std::array<std::uint64_t, 4> dims = {1, 1, 1, 1};  // innermost first
 };
 
-// Returns the shape of the folder's tensor from which `arrange` makes a tensor of the shape `made`. nullopt: the inverse of the
-// arrangement is not implemented, so a folder of this type cannot be written.
+// Returns the shape that a tensor of the folder must have, so that the arrangement `arrange` makes from it a tensor of the shape `made`.
+// nullopt: this is not implemented for the arrangement, so a folder of this type cannot be written.
 [[nodiscard]] std::optional<FolderDims> folder_dims(Arrange arrange, const Shape& shape, const FolderDims& made) noexcept;
 
 }  // namespace tessera::detail::hub

@@ -53,8 +53,8 @@ class TensorPlanner {
     }
   }
 
-  // Returns whether a later list of the table also has the role. Lists that several types share come first, so the later list has the type's
-  // own name of the tensor.
+  // Returns whether a later list of the table also has a row for `role`. `list`: index of the present list. Lists that several types
+  // share come first, so a later list has the name that this type itself uses for the tensor, and that name is written.
   [[nodiscard]] bool is_named_later(Role role, std::size_t list) const {
     for (std::size_t later = list + 1; later < table_.rows.size(); ++later) {
       for (const TensorRow& row : table_.rows[later]) {
@@ -154,8 +154,8 @@ class TensorPlanner {
     return {};
   }
 
-  // Checks that rows have used all tensors of the model, because other tensors would be lost. Exception: the rope's factors, which are in
-  // config.json.
+  // Checks that each tensor of the model was used by some row, because a tensor that no row uses would be missing in the folder.
+  // Exception: the rope's factors, which are written to config.json.
   [[nodiscard]] Status check_all_used() const {
     for (std::size_t i = 0; i < is_used_.size(); ++i) {
       const std::string_view name = model_.tensors()[i].name;

@@ -1,6 +1,7 @@
-// The tensors of a folder that is written, and the model's tensors from which they are made. The rows of a type's table say how the model's
-// tensors are made from the folder's tensors. Here the same recipes are used backwards: a recipe is applied to a list of indices 0, 1, 2
-// ... in place of the folder tensor's numbers. The result has, for each number of the model's tensor, its index in the folder's tensor.
+// The tensors of a folder that will be written, and the model's tensors from which each is made. A table's recipes say how the model's
+// tensors are made from the folder's tensors; here they are used backwards. To find out where a number goes, a recipe is applied to the
+// indices 0, 1, 2, ... in place of the numbers of the folder's tensor. The result says for each number of the model's tensor which index
+// it has in the folder's tensor.
 #pragma once
 
 #include <functional>
@@ -43,8 +44,9 @@ struct WrittenTensor {
 [[nodiscard]] Result<std::vector<WrittenTensor>> written_tensors(const ModelSource& model, const Table& table, std::uint32_t n_layers,
                                                                 std::uint32_t n_further);
 
-// Chooses the types. F32, F16 and BF16 tensors keep their type; quantised matrices (all matrices if `all` is true) get the type `main`. Small
-// float32 tensors get `main` if it represents each of their numbers exactly.
+// Chooses the type of each tensor's numbers (WrittenTensor::dtype). Quantised matrices get the type `main`. Other tensors keep their type
+// (F32, F16 or BF16), with two exceptions: if `all` is true, all matrices except routers and convolutions get `main`; small float32
+// tensors get `main` if it can represent each of their numbers exactly.
 [[nodiscard]] Status choose_types(const ModelSource& model, DType main, bool all, const std::stop_token& stop, std::vector<WrittenTensor>& tensors);
 
 // Passes the bytes of a tensor to `write`. Memory: a few MB; several times the tensor's bytes if its numbers are put into another order.

@@ -18,8 +18,9 @@ struct PlannedFolder {
   std::vector<WrittenTensor> tensors;  // in the order in which they are written
 };
 
-// Returns the folder for a model. Tries the types of the model's architecture, and takes the first type whose config.json, when it is read
-// again, describes the same computation. Errors: those of plan_folder().
+// Makes the plan of the folder for a model. Several types of models may belong to the model's architecture. Each is tried: config.json is
+// made for it and read again. The first type for which the result describes the same computation is taken. Errors: those of
+// plan_folder().
 [[nodiscard]] Result<PlannedFolder> planned_folder(const ModelSource& model, const FolderOptions& options);
 
 }  // namespace tessera::detail::hub

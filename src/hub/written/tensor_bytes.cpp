@@ -1,4 +1,5 @@
-// Computes the bytes of a folder's tensor: changes numbers back (such as 1 + weight), and puts them into the folder's order.
+// Computes the bytes of a tensor of the written folder from tensors of the model: undoes changes of the numbers (such as 1 + weight), and
+// puts the numbers into the folder's order.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -159,8 +160,8 @@ Result<bool> fits(const ModelSource& model, const WrittenTensor& tensor, const s
   return is_exact;
 }
 
-// Returns whether the caller's choice of a type applies to this tensor. It does not apply to routers and convolutions, because they are small
-// and results depend on them strongly.
+// Returns whether a tensor is a matrix that gets the type that the caller chose for all matrices. Routers and convolutions are not: they
+// are small, and results depend on their precision strongly.
 bool is_matrix(const WrittenTensor& tensor) noexcept {
   const std::string_view name = tensor.parts.front().tensor->name;
   return tensor.dims.n >= 2 && tensor.dims.dims[1] > 1 && !name.ends_with(".ffn_gate_inp.weight") && name.find("conv") == std::string_view::npos;

@@ -1,5 +1,5 @@
-// Byte-level BPE. A word begins as single bytes, and neighbours are joined by ranked merges: always the pair with the lowest rank, of
-// equal ranks the leftmost.
+// Byte-level BPE: cuts a word into tokens. At first each byte of the word is a token of its own. Then neighbouring tokens are joined as
+// the vocabulary's list of merges says: always the pair whose merge has the lowest rank; of pairs with equal ranks, the leftmost.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ class MergeTable {
   // Reads the merges and looks their tokens up in the vocabulary. Error: cancelled, `stop` was requested.
   [[nodiscard]] static Result<MergeTable> load(const ValueList& merges, const Vocabulary& vocabulary,
                                                const std::stop_token& stop);
-  // Reads the merges from a list of parts: the left and the right part of each merge, one after the other. The result of a merge is the
-  // left part followed by the right part without its first `prefix` bytes, which mark the continuation of a word.
+  // Reads the merges from a list that has two texts for each merge: its left part and its right part. The text of the joined token is the
+  // left part followed by the right part. Exception: if `prefix` is not 0, the first `prefix` bytes of the right part are left out,
+  // because they only mark that the part continues a word ("##").
   [[nodiscard]] static Result<MergeTable> load_parts(const ValueList& parts, std::size_t prefix, const Vocabulary& vocabulary,
                                                      const std::stop_token& stop);
   [[nodiscard]] static std::uint64_t plan_bytes(const ValueList& merges) noexcept { return plan_bytes(merges.size()); }
@@ -27,12 +28,12 @@ class MergeTable {
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   bool operator==(const MergeTable&) const = default;
 
-  // Makes rank() return the same rank for all merges with the same result: the rank of the first of these merges. Then, of two merges with
-  // the same result, the leftmost in the text is made first, as in the library tiktoken. Precondition: merges with the same result are
-  // consecutive.
+  // Makes rank() return one rank for all merges that make the same token: the rank of the first of them. Then, if two such merges are
+  // possible in a text, the one further left is made first, as in the library tiktoken. Precondition: merges that make the same token are
+  // consecutive in the list.
   void share_ranks() noexcept { shares_ranks_ = true; }
-  // Returns the rank of the merge that joins these two tokens; MinTree::kNever if there is none. If the file has the pair twice, the
-  // first counts.
+  // Returns the rank of the merge that joins these two tokens; MinTree::kNever if there is none. If the file has a merge for the same two
+  // tokens twice, the first counts.
   [[nodiscard]] std::uint32_t rank(std::uint32_t left, std::uint32_t right) const noexcept;
   [[nodiscard]] std::uint32_t result(std::uint32_t rank) const noexcept { return merges_[rank].result; }
 

@@ -10,9 +10,10 @@ namespace {
 
 constexpr std::size_t kLongestSequence = 256;  // at most this many bytes are matched, so that the search ends even if the trie has a cycle
 
-// The functions below read the fields of a unit (a node of the double array). A node's child for byte c is the unit at index i ^ offset ^
-// c, where i is the node's own index, and the child's label is c. If a sequence of bytes ends at a node, the node has a child for byte 0,
-// which holds the value.
+// The functions below read the fields of a unit. Each unit of the trie's array is a node; its index in the array is i. The child of node
+// i for the byte c is the unit at index i ^ offset_of(node) ^ c, if label_of() of that unit is c; otherwise node i has no child for c. If
+// has_value(node), the bytes on the path to the node are a sequence of the table, and the node's child for byte 0 holds the value: the
+// offset of the replacement.
 bool has_value(std::uint32_t unit) noexcept { return (unit >> 8 & 1) != 0; }
 std::uint32_t value_of(std::uint32_t unit) noexcept { return unit & 0x7FFFFFFFu; }
 std::uint32_t label_of(std::uint32_t unit) noexcept { return unit & 0x800000FFu; }

@@ -1,7 +1,7 @@
-// SentencePiece's normaliser: a table of byte sequences and their replacements (tokenizer.ggml.precompiled_charsmap). Model files have it
-// as: a u32, which is the size of a trie in bytes; the trie; the replacements, each with a zero byte at its end. The trie is a double array
-// of 32-bit units, as Darts makes it (Yata, 2007; github s-yata/darts-clone). The trie's contents come unchecked from the file, so the
-// search must be safe with any contents.
+// The table of SentencePiece's normaliser: byte sequences, each with the text that replaces it (tokenizer.ggml.precompiled_charsmap).
+// Layout of the table in model files: a u32, which is the size of a trie in bytes; the trie, which contains the sequences; the
+// replacements, each with a zero byte at its end. The trie is a double array of 32-bit units, as Darts makes it (Yata, 2007; github
+// s-yata/darts-clone). The file's trie is not checked, so the search must be safe with any contents.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ class Charsmap {
  public:
   static constexpr std::size_t kLongestReplacement = 1024;  // in bytes; replacements of Unicode's normal forms have at most 33
 
-  // Checks the sizes in a file's table. Returns an error that says what is wrong; the caller adds the place. If the table passes, find()
-  // is safe whatever the trie has in it.
+  // Checks the sizes in a file's table. The error says what is wrong, but not in which file and setting; the caller adds that. After a
+  // successful check, find() is safe whatever the trie contains.
   [[nodiscard]] static Status check(std::string_view blob);
 
   Charsmap() = default;

@@ -1,6 +1,7 @@
-// An index that finds numbered things by their keys, quickly even in the worst case. The hash of a key selects a slot, which is a list of
-// things, as in a hash table. The things of a slot are sorted by key, and found by binary search. Most slots have one thing or none. If a
-// hostile file has n keys that all fall into one slot, a search takes log n comparisons; a hash table would take n.
+// An index that finds items by key, quickly even in the worst case. An item is a number, such as a token's id; its key, such as the
+// token's text, is stored by the owner of the index. The hash of a key selects a slot, which is a list of items, as in a hash table. In
+// each slot the items are sorted by key and found by binary search. Most slots have one item or none. If a hostile file has n keys that
+// all fall into one slot, a search takes log n comparisons; in a hash table it would take n.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +18,9 @@ class HashedOrder {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
-  // Indexes the things 0 to count - 1. hash_of(thing) returns the hash of the thing's key; nullopt if the thing shall not be found. less(a,
-  // b) orders things by key. If several things have equal keys, the first is found. Returns false if `stop` was requested; the index must
-  // not be used then.
+  // Indexes the items ("things") 0 to count - 1. hash_of(thing) returns the hash of the item's key; nullopt if the item shall not be
+  // found. less(a, b) returns whether the key of item a comes before the key of item b. If several items have equal keys, the one with
+  // the lowest number is found. Returns false if `stop` was requested; the index must not be used then.
   template <class HashOf, class Less>
   [[nodiscard]] bool build(std::uint32_t count, const HashOf& hash_of, const Less& less, const std::stop_token& stop) {
     ends_.assign(slots(count), 0);
@@ -51,7 +52,8 @@ class HashedOrder {
     return true;
   }
 
-  // Returns the thing whose key has this hash; kNone if there is none. compare(thing) compares the thing's key with the wanted one.
+  // Returns the item whose key has this hash and equals the wanted key; kNone if there is none. compare(item) compares the item's key
+  // with the wanted key.
   template <class Compare>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, const Compare& compare) const noexcept {
     if (ends_.empty()) return kNone;

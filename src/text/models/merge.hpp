@@ -1,6 +1,7 @@
-// The merge loop that both families of BPE share. A text is a sequence of symbols. Again and again the two neighbouring symbols with the
-// smallest priority are joined to one symbol (of equal priorities the leftmost two), until no two neighbours can be joined. For a text of n
-// bytes the loop takes time O(n log n) and 4.5 n bytes of memory.
+// The merge loop of BPE, which byte_bpe.hpp, raw_bpe.hpp, spm_bpe.hpp and word_bpe.hpp share. A text is a sequence of symbols (at first
+// single bytes or characters). The loop joins the two neighbouring symbols whose joining has the smallest priority (of equal priorities
+// the leftmost two), again and again, until no two neighbours can be joined. For a text of n bytes the loop takes time O(n log n) and 4.5
+// n bytes of memory.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ struct Merge {
   PositionSet starts;  // positions where symbols begin; before merge(), set the positions where the first symbols begin
   MinTree order;       // [position of a symbol]: priority of joining it with the next symbol
 
-  // Joins symbols until no two neighbours can be joined. priority(left, right, end) returns the priority of joining the symbols [left,
-  // right) and [right, end); MinTree::kNever if they cannot be joined. join(left, priority) is called after two symbols were joined to
-  // one that begins at `left`.
+  // Joins symbols until no two neighbours can be joined. `size`: bytes of the text. priority(left, right, end) returns the priority of
+  // joining the symbol at bytes [left, right) with the symbol at bytes [right, end); MinTree::kNever if the two cannot be joined.
+  // join(left, priority) is called each time two symbols become one; `left` is the position of the joined symbol.
   template <class Priority, class Join>
   void merge(std::uint32_t size, const Priority& priority, const Join& join) {
     order.assign(size);

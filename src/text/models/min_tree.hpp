@@ -1,7 +1,7 @@
-// Holds a priority for each position, and finds the position with the smallest priority. The priorities are the leaves of a tree of minima:
-// each 16 priorities have their minimum on the next level, and so on, up to one block of 16 minima at the top. A changed priority updates
-// the levels above only as far as their minima change. A search goes down from the top. The tree takes 4.3 bytes of memory for each
-// position.
+// For the merge loop of BPE: holds a priority for each position of a text, and finds the position with the smallest priority. The
+// priorities are the leaves of a tree. Each 16 neighbouring priorities have their minimum on the next level, each 16 minima have theirs
+// on the level above, and so on, up to one block of at most 16 minima. If a priority changes, the levels above it are updated until a
+// minimum stays the same. A search goes down from the top. The tree takes 4.3 bytes of memory for each position.
 #pragma once
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 namespace tessera::detail {
 namespace {
 
-// Returns whether the piece can occur in a text. U+2581 becomes a space in a piece, and a text's spaces match it. So a piece that the
-// vocabulary spells with a real space never matches.
+// Returns whether the piece can occur in a text. A vocabulary writes a space as U+2581, which becomes a space in the piece and matches a
+// space of a text. A token that is spelled with a real space never matches anything.
 bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
   const TokenType type = vocabulary.type(id);
   if (type != TokenType::normal && type != TokenType::user_defined) return false;
@@ -15,7 +15,7 @@ bool can_be_found(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
          vocabulary.text(id).find(' ') == std::string_view::npos;
 }
 
-// Returns whether the token can occur in a text that is compared with the vocabulary's own spelling.
+// For texts that are compared with the vocabulary's own spelling (Spelling::text): returns whether the token can occur in such a text.
 bool can_be_spelled(const Vocabulary& vocabulary, std::uint32_t id) noexcept {
   const bool can_be = vocabulary.is_ordinary(id) || vocabulary.type(id) == TokenType::unknown;
   return can_be && !vocabulary.text(id).empty() && vocabulary.text(id).size() <= PieceOrder::kLongestPiece;

@@ -1,5 +1,5 @@
-// The pieces of a unigram vocabulary, sorted by their bytes. Pieces with the same beginning are consecutive (a range), and each further
-// byte of a text narrows the range of pieces that may match.
+// The pieces of a vocabulary, sorted by their bytes. Unigram and WordPiece use it to find all pieces with which a text begins: pieces
+// with the same beginning are consecutive (a range), and each further byte of the text narrows the range.
 #pragma once
 
 #include <array>

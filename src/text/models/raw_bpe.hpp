@@ -1,5 +1,6 @@
-// BPE over UTF-8, as Gemma 4 has it. A text begins as single characters (a space as U+2581), and neighbours are joined by ranked merges:
-// always the pair with the lowest rank, of equal ranks the leftmost. A character without a token becomes the tokens of its bytes.
+// BPE on the characters of a text, not on its bytes, as Gemma 4 has it. At first each character is a symbol of its own (a space is
+// U+2581). Neighbouring symbols are joined as the list of merges says: always the pair with the lowest rank; of pairs with equal ranks,
+// the leftmost. In the end a character that is no token becomes the tokens of its bytes.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 namespace tessera::detail {
 namespace {
 
-// Converts a score to an integer that sorts the other way round, so that the highest score is the smallest priority. No score becomes
-// MinTree::kNever, because the largest result is 0xFF800000, for -infinity.
+// Converts a token's score to a priority for the merge loop, where the smallest priority comes first: the higher the score, the smaller
+// the result. No score becomes MinTree::kNever; the largest result is 0xFF800000, for the score -infinity.
 std::uint32_t priority_of(float score) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(score);
   return (bits & 0x80000000u) != 0 ? bits : ~(bits | 0x80000000u);

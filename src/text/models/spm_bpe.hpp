@@ -1,6 +1,6 @@
-// SentencePiece BPE as llama.cpp implements it. A text begins as single characters. Neighbours whose joined text is a token are joined,
-// always the pair whose token has the highest score, of equal scores the leftmost. A character without a token becomes the tokens of its
-// bytes.
+// SentencePiece's BPE as llama.cpp implements it. At first each character of a text is a symbol of its own. Two neighbouring symbols can
+// be joined if their joined text is a token. The pair whose token has the highest score is always joined first; of pairs with equal
+// scores, the leftmost. In the end a character that is no token becomes the tokens of its bytes.
 #pragma once
 
 #include <array>
@@ -15,8 +15,9 @@
 
 namespace tessera::detail {
 
-// Finds positions where a text can be cut without changing its tokens: before a space, if no token has the preceding byte followed by a
-// space. Most vocabularies have no token with a space inside. Then texts can be cut into words, which are short.
+// Finds positions at which a text can be cut into parts that are encoded separately, without changing the tokens. A cut before a space is
+// possible if no token of the vocabulary contains the byte before the cut followed by a space. In most vocabularies no token has a space
+// inside. Then a text can be cut before each space, and the parts are short.
 class SpaceCuts {
  public:
   SpaceCuts() noexcept = default;  // as for an empty vocabulary
@@ -28,8 +29,8 @@ class SpaceCuts {
   std::array<bool, 256> joined_{};  // [byte]: true if some token has this byte followed by a space
 };
 
-// Encodes texts, with working memory that lasts for one encode() call of the tokenizer. A space is U+2581 in the vocabulary, but one byte
-// here.
+// Encodes texts. The object holds working memory, and lasts for one encode() call of the tokenizer. Spaces are one byte in the texts that
+// it gets, but U+2581 (three bytes) in the texts of the vocabulary; the object converts where it compares the two.
 class SpmBpe {
  public:
   SpmBpe(const Vocabulary& vocabulary, const SpaceCuts& cuts) noexcept : vocabulary_(vocabulary), cuts_(cuts) {}

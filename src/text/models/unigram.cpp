@@ -9,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-// A mark in last_: this value plus the character's size in bytes stands for an unknown character.
+// Marks an unknown character in last_, in place of a token's id: the entry is this value plus the character's size in bytes.
 constexpr std::uint32_t kUnknownCharacter = 0x80000000u;
 constexpr double kUnknownPenalty = 10;
 constexpr std::size_t kLargeNormal = std::size_t{1} << 16;
@@ -100,8 +100,9 @@ Status Unigram::normalize(std::string_view text) {
   return {};
 }
 
-// Considers a token for the bytes [begin, end). If the best way to `begin` followed by this token has a higher score than the best known
-// way to `end`, the way through this token becomes the best way to `end`.
+// Considers a token for the bytes [begin, end) of the text. `score`: the token's score; `token`: its id. Takes the best way to cut the
+// text up to `begin` into tokens, and adds this token. If the sum of scores is higher than that of the best known way up to `end`, the
+// new way becomes the best way up to `end`.
 void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint32_t token) {
   const auto at = [&](std::size_t position) -> double& { return scores_[position % scores_.size()]; };
   if (end > known_) {
@@ -120,8 +121,9 @@ void Unigram::offer(std::size_t begin, std::size_t end, double score, std::uint3
   at(end) = sum;
 }
 
-// If the score of the best way to `at` is large, subtracts it from the scores of `at` and of all later offsets, as SentencePiece 0.2.3
-// does. So the sums of floats do not become coarse in a long text.
+// Keeps the sums of scores exact enough in a long text, as SentencePiece 0.2.3 does: if the score of the best way to `at` is above
+// 100,000 in magnitude, subtracts it from the scores of `at` and of all later offsets. (A float has few digits left for the differences
+// between large sums.) Only for SentencePiece's models, whose scores are floats.
 void Unigram::shift_scores(std::size_t at) {
   constexpr double kMostScore = 100'000;
   const double shift = scores_[at % scores_.size()];
@@ -137,7 +139,8 @@ void Unigram::search(std::string_view text, TokenList& out) {
   const auto begin_segment = [&](std::size_t at) {
     segment_ = known_ = at;
     last_.assign(1, kNoToken);
-    // The sums go on from segment to segment, because the place where a sum is rounded decides between cuts with equal scores.
+    // The sums of scores go on from segment to segment, as in SentencePiece, instead of beginning at 0 again. Sums are rounded, and where
+    // a sum is rounded decides between cuts with equal scores.
     if (at == 0) scores_[0] = 0;
   };
   after_unknown_ = false;
@@ -168,9 +171,9 @@ void Unigram::search(std::string_view text, TokenList& out) {
   end_unknown(out);
 }
 
-// Ends a segment, and emits its tokens. last_ has the token that ends at each offset, so the best way can only be followed from the
-// segment's end back to its beginning. On the way back, moves each token in last_ from the offset of its end to the offset of its
-// beginning. Then emits the tokens in order.
+// Ends a segment at offset `end`, and adds the tokens of its best cut to `out`. last_ has for each offset the token that ends there, so
+// the cut can only be followed from the segment's end back to its beginning. On the way back, each token is moved in last_ from the
+// offset of its end to the offset of its beginning. Then the tokens are added in order.
 void Unigram::end_segment(std::size_t end, TokenList& out) {
   const auto size_of = [&](std::uint32_t token) {
     return (token & kUnknownCharacter) != 0 ? token & ~kUnknownCharacter : static_cast<std::uint32_t>(model_.pieces.spelled(token, vocabulary_).size());

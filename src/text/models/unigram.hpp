@@ -1,6 +1,7 @@
-// Unigram tokenization (Kudo, 2018) as SentencePiece does it. A text is cut into the pieces whose scores have the largest sum. The search
-// goes from left to right (Viterbi). A character that is in no piece gets a score that is 10 below the score of the worst piece. The
-// character becomes the tokens of its bytes or, together with its unknown neighbours, one unknown token.
+// Unigram tokenization (Kudo, 2018) as SentencePiece does it. Each piece of the vocabulary has a score. A text is cut into the pieces
+// whose scores have the largest sum, which a search from left to right finds (Viterbi). A character that is in no piece counts as a
+// piece, with a score that is 10 below the score of the worst piece. If such a character is in the best cut, it becomes the tokens of its
+// bytes or, together with unknown characters beside it, one unknown token.
 #pragma once
 
 #include <array>
@@ -64,19 +65,21 @@ class Unigram {
   std::string normal_;     // the normalised text; U+2581 is stored as one space
   std::string_view text_;  // the text that is searched: normal_, or the caller's
 
-  // The search goes through the text in segments. A segment ends at an offset over which no piece of the vocabulary reaches, so the tokens
-  // before it are final.
+  // The state of a search, which goes through the text in segments. A segment ends at an offset that no piece crosses, so the tokens
+  // before this offset are final.
   //
-  // last_[i]: the last token of the best way to cut the segment's first i bytes into tokens, i > 0. kNoToken: no way is known yet.
+  // last_[i], for i > 0: the last token of the best way to cut the first i bytes of the segment into tokens. kNoToken: no way is known
+  // yet.
   std::vector<std::uint32_t> last_;
   std::size_t segment_ = 0;                             // offset in the text at which the segment begins
   std::size_t known_ = 0;                               // up to this offset in the text last_ and scores_ are set
-  // Score of the best way to an offset in the text, at index offset modulo the array's size. (Scores further back than the longest piece
-  // are not needed any more.) SentencePiece adds scores as floats. For its models the scores here are rounded to floats too, so that ways
-  // with nearly equal sums compare as in SentencePiece.
+  // The score of the best way to cut the text up to an offset, at index (offset mod the array's size). Scores further back than the
+  // longest piece are not needed any more, so the array is short. SentencePiece adds scores as floats; for its models the sums here are
+  // rounded to floats too, so that ways with nearly equal sums compare as in SentencePiece.
   std::array<double, PieceOrder::kLongestPiece + 1> scores_{};
-  // Unknown characters that wait for their neighbours, as offsets in the text. If together they are the text of the unknown token, they
-  // become that token; otherwise they become the tokens of their bytes. Only for a tokenizer.json with byte fallback.
+  // Only for a tokenizer.json with byte fallback: a range of the text, [begin, end), with consecutive unknown characters that are not
+  // encoded yet. At the end of the range it is decided: if the whole range is the text of the unknown token, it becomes this token;
+  // otherwise it becomes the tokens of its bytes.
   std::size_t unknown_begin_ = 0, unknown_end_ = 0;
   bool after_unknown_ = false;  // true: the last token that was emitted stands for an unknown character
 };

@@ -1,6 +1,6 @@
-// The added tokens of a tokenizer.json. They are found in a text before anything else is encoded. Tokens that are not `normalized` are
-// found in the text as it is, the other tokens in the normalised text. From left to right, the longest token that begins at a position is
-// taken, as in the crate `tokenizers`.
+// Finds the added tokens of a tokenizer.json in a text, before anything else is encoded. Added tokens that are not `normalized` are found
+// in the text as it is, the others in the normalised text. The search goes from left to right; of several tokens that begin at one
+// position, the longest is taken, as in the crate `tokenizers`.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ class AddedTokens {
   explicit AddedTokens(std::vector<AddedToken> tokens);
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
 
-  // Calls part(begin, end, id) for each token that is found, and part(begin, end, kText) for each text between tokens, in order. No part is
-  // empty. With Special::as_text the text of a special token counts as text. Needs at most 12 bytes of memory for each byte of the text,
-  // and usually none.
+  // Divides a text at its added tokens. Calls part(begin, end, id) for each token that is found, and part(begin, end, kText) for each
+  // text between tokens, in order. No part is empty. If `special` is Special::as_text, the text of a special token counts as ordinary
+  // text. Needs at most 12 bytes of memory for each byte of the text, and usually none.
   static constexpr std::uint32_t kText = TextAutomaton::kNone;
   using Part = std::function<Status(std::size_t begin, std::size_t end, std::uint32_t id)>;
   [[nodiscard]] Status split(std::string_view text, Special special, const Part& part) const;

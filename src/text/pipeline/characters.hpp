@@ -1,5 +1,5 @@
-// Properties of characters as the crate `tokenizers` (Hugging Face) and Rust's standard library define them, on Unicode's tables in
-// utf8proc. A character is a code point.
+// Properties of characters (is it a letter, white space, ...?) as the crate `tokenizers` (Hugging Face) and Rust's standard library
+// define them. They are computed from Unicode's tables in utf8proc. A character is a code point.
 #pragma once
 
 #include <cstddef>

@@ -49,8 +49,8 @@ class [[gnu::visibility("hidden")]] Decoder {
   class [[gnu::visibility("hidden")]] Runner {
    public:
     [[nodiscard]] static Result<Runner> create(const Decoder& decoder);
-    // Returns the bytes of a token, as if another token followed: `token` itself or a view into this object, valid until the next call.
-    // Error: unsupported, a pattern takes too much work.
+    // Returns the bytes of a token, on the assumption that another token follows it. `first`: whether it is the first token. The result
+    // is `token` itself or a view into this object, valid until the next call. Error: unsupported, a pattern takes too much work.
     [[nodiscard]] Result<std::string_view> run(std::string_view token, bool first);
 
    private:

@@ -20,8 +20,8 @@ constexpr std::size_t kPartBytes = std::size_t{1} << 14;  // a part ends before 
 bool begins_anew(char c) noexcept { return static_cast<unsigned char>(c) < 0x80; }
 
 void compose(std::vector<CodePoint>& points) {
-  // utf8proc 2.8 takes U+11A7 for an absent final consonant, and drops it. So each run of characters that are composed together ends before
-  // a U+11A7.
+  // utf8proc 2.8 takes U+11A7 for an absent final consonant, and drops it. To keep U+11A7, the characters are composed in several calls,
+  // and each U+11A7 after the first character begins a new call.
   std::size_t kept = 0;
   for (std::size_t begin = 0; begin < points.size();) {
     const auto found = std::find(points.begin() + static_cast<std::ptrdiff_t>(begin) + 1, points.end(), 0x11A7);

@@ -63,8 +63,9 @@ void normalize_nmt(std::string_view text, std::string& out) {
   });
 }
 
-// Replaces text by a charsmap, as the crate spm_precompiled does. A grapheme of at most five bytes that begins with a sequence of the
-// charsmap is replaced as a whole. In other graphemes each character is replaced separately.
+// Replaces parts of a text by a charsmap, as the crate spm_precompiled does. If a grapheme (what a reader sees as one character) has at
+// most five bytes and begins with a sequence of the charsmap, the whole grapheme becomes the replacement. Otherwise each character of the
+// grapheme is looked up and replaced by itself.
 void apply_charsmap(const Charsmap& map, std::string_view text, std::string& out) {
   constexpr std::size_t kLongestWhole = 5;
   const auto replace = [&](std::string_view part) {

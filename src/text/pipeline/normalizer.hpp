@@ -41,10 +41,11 @@ class Normalizer {
   class Runner {
    public:
     [[nodiscard]] static Result<Runner> create(const Normalizer& normalizer);
-    // Returns the normal form of `text`, which must be valid UTF-8: `text` itself or a view into this object, valid until the next call.
-    // Errors: unsupported, a pattern takes too much work; invalid_argument, the normal form is too long.
+    // Returns the normal form of `text`, which must be valid UTF-8. The result is `text` itself or a view into this object, valid until
+    // the next call. Errors: unsupported, a pattern takes too much work; invalid_argument, the normal form is too long.
     [[nodiscard]] Result<std::string_view> run(std::string_view text);
-    // Returns how many bytes at the beginning of the last run()'s result come from the text's first character.
+    // Returns how many bytes at the beginning of the last run()'s result come from the first character of that run()'s text. Splitter
+    // needs this number, because some of its steps treat the beginning of the input differently.
     [[nodiscard]] std::size_t origin() const noexcept { return origin_; }
 
    private:

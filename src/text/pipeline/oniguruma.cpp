@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kDeepestSet = 30;
 
-// Members of sets, without brackets. Oniguruma's tables are of Unicode 16: characters whose properties have changed since PCRE2's older tables
-// are named one by one.
+// Character classes of Oniguruma, written as members of a PCRE2 set without the brackets. Oniguruma's tables are those of Unicode 16,
+// PCRE2's may be older. So characters whose properties have changed in between are listed one by one.
 constexpr std::string_view kSpace = R"(\t-\r\x{85}\p{Z})";
 constexpr std::string_view kWord =
     R"(\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";

@@ -49,7 +49,7 @@ class Pipeline {
   // normal form is too long.
   [[nodiscard]] Status encode(std::string_view text, Special special, const Vocabulary& vocabulary, TokenList& out) const;
 
-  // Calls add(values) for all data apart from the vocabulary on which results depend.
+  // For a hash of the tokenizer: calls add(values) for all data on which the pipeline's results depend, except the vocabulary.
   template <class Add>
   void each_part(const Add& add) const {
     add(identity_), merges_.each_part(add), add(front_), add(back_);

@@ -21,8 +21,8 @@ constexpr Regex::Match kNone{std::string_view::npos, std::string_view::npos};
 // Returns the fuel of a Finder, in PCRE2's steps: enough for every known pattern on texts of any length, and some seconds at most.
 std::uint64_t fuel_for(std::size_t text_bytes) noexcept { return 50'000'000 + 64 * std::uint64_t{text_bytes}; }
 
-// Returns the limit for the time of all searches in a text. PCRE2's steps do not count each character that a step passes, so a limit of
-// steps alone would not be enough. No known pattern comes near this time.
+// Returns the limit for the time that all searches in one text may take together. The limit of PCRE2's steps is not enough: a single step
+// may pass any number of characters. No known pattern comes near this time.
 std::chrono::nanoseconds patience_for(std::size_t text_bytes) noexcept {
   return std::chrono::seconds(5) + std::chrono::microseconds(std::uint64_t{text_bytes});
 }
@@ -128,8 +128,9 @@ Result<Regex::Match> Regex::Finder::next() {
   }
 }
 
-// Searches for the next match. A search runs under a limit of steps. If the limit was too low, its steps are charged as fuel, and the
-// search runs again under a higher limit. So the sum of all searches is bounded, and searches that take few steps are free.
+// Searches for the next match. The search first runs under a low limit of steps, and costs nothing if the limit suffices. If it does not,
+// the steps are charged to the text's fuel, and the search runs again under a higher limit. So the work of all searches in a text is
+// bounded.
 Result<Regex::Match> Regex::Finder::search(std::size_t from) {
   const Regex& regex = *state_->regex;
   const std::string_view text = state_->text;

@@ -1,5 +1,5 @@
-// Regular expressions from a tokenizer.json. A pattern comes from a file and may be hostile. So its size, and the work and memory of its
-// matches, are bounded. Reaching a bound is an error.
+// Regular expressions of a tokenizer.json, matched by PCRE2. A pattern comes from a file and may be hostile, so there are limits for its
+// size, and for the work and memory of its matches. To reach a limit is an error.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,9 @@ class Regex {
     Finder(Finder&&) noexcept;
     Finder& operator=(Finder&&) noexcept;
     ~Finder();
-    // begin() starts at the beginning of a text, which must be valid UTF-8. next() finds the next match. A match can be empty, but not
-    // directly after another match. Errors: unsupported, the pattern takes more steps or memory on this text than tessera allows.
+    // begin() sets the text, which must be valid UTF-8, and starts at its beginning. next() finds the next match in this text. A match
+    // can be empty, but an empty match never begins where the match before it ends. Errors: unsupported, the pattern takes more steps or
+    // memory on this text than tessera allows.
     void begin(std::string_view text);
     [[nodiscard]] Result<Match> next();
 

@@ -11,8 +11,8 @@ namespace {
 
 using SplitStepKind = SplitStep::Kind;
 
-// Calls part(begin, end, matches) for each stretch of characters that all match, or all do not match. With `single`, each matching
-// character is a stretch.
+// Cuts a text into stretches, and calls part(begin, end, matches) for each. A stretch is as many characters as possible that all match
+// (`matches` is true), or that all do not match. Exception: if `single`, each matching character is a stretch by itself.
 template <class Matches, class Part>
 Status each_stretch(std::string_view text, const Matches& matches, bool single, const Part& part) {
   std::size_t begin = 0;
@@ -43,8 +43,8 @@ bool Splitter::take_last_bytes() noexcept {
   return true;
 }
 
-// Receives the stretches of a text that match and the stretches that do not, in order. Hands on the pieces that the step's behavior makes
-// of them.
+// For one step of a splitter: gets the stretches of a text by add(), in order, each with whether it matches the step's pattern. Drops,
+// separates or joins the stretches as the step's behavior says, and hands each resulting piece on to the next step.
 class Splitter::Runner::Parts {
  public:
   Parts(Runner& runner, std::size_t step, std::string_view text, std::size_t origin) noexcept

@@ -17,8 +17,8 @@ namespace tessera::detail {
 // The ways in which matches become pieces when a text is split.
 enum class SplitBehavior : std::uint8_t { removed, isolated, contiguous, merged_with_previous, merged_with_next };
 
-// The texts in which Metaspace puts its mark before the first word. always: each text between added tokens; first: only a text at the very
-// beginning; never: none.
+// Says before which texts the step Metaspace puts its mark (usually U+2581). always: before each text between added tokens; first: only
+// before a text at the very beginning of the input; never: before none.
 enum class PrependScheme : std::uint8_t { always, first, never };
 
 struct SplitStep {
@@ -51,8 +51,8 @@ class Splitter {
   explicit Splitter(std::vector<SplitStep> steps) noexcept : steps_(std::move(steps)) {}
   [[nodiscard]] const std::vector<SplitStep>& steps() const noexcept { return steps_; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
-  // If the last step of the splitter is of kind `bytes`, removes this step and returns true; otherwise returns false. Without this step,
-  // words have the bytes of the text unchanged, so the model must be one that reads bytes.
+  // Removes the last step if its kind is `bytes`, and returns whether it has removed it. The step `bytes` writes each byte of a word as a
+  // letter of GPT-2's alphabet. Without this step, the words consist of the text's own bytes, so the model must be one that reads bytes.
   [[nodiscard]] bool take_last_bytes() noexcept;
 
   using Word = std::function<Status(std::string_view)>;
@@ -61,9 +61,10 @@ class Splitter {
   class Runner {
    public:
     [[nodiscard]] static Result<Runner> create(const Splitter& splitter);
-    // Calls word() for each word of `text`, in order; no word is empty. Some steps treat the beginning of the whole input differently. So
-    // `origin` says how many bytes at the beginning of `text` the normaliser has made from the input's first character; 0 if `text` begins
-    // with a later character. Precondition: `text` is valid UTF-8. Errors: those of word(), and unsupported, a pattern takes too much work.
+    // Calls word() for each word of `text`, in order; no word is empty. `text` is one of the texts between the added tokens of an input,
+    // normalised. `origin`: if `text` is at the beginning of the input, the number of bytes at its beginning that the normaliser has made
+    // from the input's first character (Normalizer::Runner::origin()); otherwise 0. Steps that treat the beginning of the input
+    // differently need it. Precondition: `text` is valid UTF-8. Errors: those of word(), and unsupported, a pattern takes too much work.
     [[nodiscard]] Status run(std::string_view text, std::size_t origin, const Word& word);
 
    private:

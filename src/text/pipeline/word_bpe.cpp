@@ -5,8 +5,8 @@
 namespace tessera::detail {
 
 MarkCuts::MarkCuts(const Vocabulary& vocabulary, const WordBpeRules& rules) noexcept {
-  // If the mark were unknown, unknown characters on both sides of a cut would be fused into one token. So the
-  // vocabulary must have the mark.
+  // Cuts are possible only if the mark is a token of the vocabulary. If it were unknown, it could be fused with unknown characters before
+  // it into one unknown token, and a cut before the mark would prevent that.
   any_ = rules.prefix.empty() && rules.suffix.empty() && vocabulary.find_ordinary(kSpaceMark) != kNoToken;
   for (std::uint32_t id = 0; any_ && id < vocabulary.size(); ++id) {
     const std::string_view text = vocabulary.text(id);

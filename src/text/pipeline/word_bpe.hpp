@@ -1,5 +1,6 @@
-// BPE on the characters of a word, as the crate `tokenizers` does it: a word begins as single characters, and neighbours are joined by
-// ranked merges. A character without a token becomes the tokens of its bytes, the unknown token, or nothing.
+// BPE on the characters of a word, as the crate `tokenizers` does it. At first each character is a symbol of its own, and neighbouring
+// symbols are joined in the order of the ranks of merges. In the end a character that is no token becomes the tokens of its bytes, the
+// unknown token, or nothing, as the tokenizer.json says.
 #pragma once
 
 #include <array>
@@ -22,8 +23,9 @@ struct WordBpeRules {
   bool ranks_of_results = false;  // merges with the same result have the same rank (MergeTable::share_ranks)
 };
 
-// Finds positions where a word can be cut without changing its tokens: in front of a mark (U+2581), if no token has the preceding byte
-// followed by a mark. So texts that are one word, as in Llama 2 and Gemma, are encoded in short parts.
+// Finds positions at which a word can be cut into parts that are encoded separately, without changing the tokens. A cut before a mark
+// (U+2581) is possible if no token of the vocabulary contains the byte before the cut followed by a mark. For the tokenizers of Llama 2
+// and Gemma a whole text is one word; these cuts make short parts of it.
 class MarkCuts {
  public:
   MarkCuts() noexcept = default;  // finds no position

@@ -1,5 +1,6 @@
-// WordPiece (Schuster & Nakajima, 2012) as BERT uses it: the longest token that begins a word, then the longest that continues it, and so
-// on. A word that cannot be cut in this way becomes the unknown token.
+// WordPiece (Schuster & Nakajima, 2012) as BERT uses it. Cuts a word from left to right: takes the longest token with which the word
+// begins, then the longest token with which the rest begins, and so on. A word that cannot be cut completely in this way becomes the
+// unknown token.
 #pragma once
 
 #include <cstdint>

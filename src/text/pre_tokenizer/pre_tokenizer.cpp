@@ -11,8 +11,8 @@
 namespace tessera::detail {
 namespace {
 
-// Returns the pattern with \s replaced by Unicode's White_Space, which the regex libraries of the original tokenizers mean by \s. PCRE2's
-// \s includes U+180E too.
+// Returns the pattern with each \s replaced by a set of the characters with Unicode's property White_Space. This is what \s means in the
+// regex libraries of the original tokenizers; PCRE2's \s includes U+180E too.
 std::string with_white_space(std::string_view pattern) {
   constexpr std::string_view members = R"(\t-\r\x{85}\p{Z})";
   std::string out;
@@ -101,8 +101,8 @@ Status PreTokenizer::Splitter::split(std::string_view text, const Word& word) {
   return split_from(0, {text, with_older_characters(text, older_)}, word);
 }
 
-// Splits a piece by the pattern with this index. The resulting pieces are at once split by the next pattern, so no list of pieces is
-// needed.
+// Splits a piece by the patterns from index `pattern` on. Each piece that one pattern makes is split by the next pattern at once, so no
+// list of pieces is needed.
 Status PreTokenizer::Splitter::split_from(std::size_t pattern, Piece piece, const Word& word) {
   if (pattern == owner_->compiled_->patterns.size()) {
     word(piece.text);

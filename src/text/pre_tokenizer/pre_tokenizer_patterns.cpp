@@ -1,6 +1,7 @@
-// The patterns come from each model's tokenizer.json (Hugging Face), the names in GGUF files from llama.cpp's llama-vocab.cpp. llama.cpp
-// writes some patterns differently, because std::regex lacks some of their syntax ("(?i:"). Here the patterns are as in the original.
-// llama.cpp leaves out the final "|\s+" of some patterns, which makes no difference: text that no pattern matches is a piece anyway.
+// The table of pre-tokenizers, with their patterns. The patterns come from each model's tokenizer.json (Hugging Face). The names are
+// those in GGUF files (llama.cpp's llama-vocab.cpp). Some patterns look different in llama.cpp, because std::regex lacks some of their
+// syntax ("(?i:"); here they are as in the original. llama.cpp also leaves out the "|\s+" at the end of some patterns. That makes no
+// difference: text that no pattern matches is a piece anyway.
 #include "text/pre_tokenizer/pre_tokenizer_patterns.hpp"
 
 #include <array>
@@ -61,8 +62,8 @@ constexpr Pattern kGpt4o[] = {
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
-// The characters of the script Han, listed because PCRE2's versions differ. Runs of Han are pieces of their own; other letters are split
-// as in GPT-4o.
+// The characters of the script Han, for the pattern of Kimi K2, which makes pieces of consecutive Han characters, and splits other
+// letters as GPT-4o does. They are listed, because \p{Han} differs between versions of PCRE2.
 #define TESSERA_HAN                                                                                            \
   R"(\x{2E80}-\x{2E99}\x{2E9B}-\x{2EF3}\x{2F00}-\x{2FD5}\x{3005}\x{3007}\x{3021}-\x{3029}\x{3038}-\x{303B})"   \
   R"(\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FA6D}\x{FA70}-\x{FAD9}\x{16FE2}\x{16FE3}\x{16FF0}-\x{16FF6})" \
@@ -82,8 +83,8 @@ constexpr Pattern kCjk = R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}
 
 constexpr Pattern kDeepseekCoder[] = {kNewline, R"(\s?\p{L}+)", R"(\s?\p{P}+)", kCjk, R"(\p{N})"};
 
-// The second pattern lists all letters that have a case. The fourth is \s+$ in a form that takes linear time. (\s+$ itself would be tried
-// again from each character of a run of white space that is not at the end of the text.)
+// The patterns of DeepSeek LLM. The second lists all letters that have an upper and a lower case. The fourth is \s+$ in a form that takes
+// linear time: \s+$ itself would be tried again from each character of a run of white space that is not at the end of the text.
 constexpr Pattern kDeepseekLlm[] = {
     kNewline,
     R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}\x{295}-\x{2AF})"

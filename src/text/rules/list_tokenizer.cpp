@@ -184,8 +184,9 @@ class Lister {
     return false;
   }
 
-  // Tries BPE on characters, where characters that are no tokens become bytes. In GGUF this is "llama", whose scores are the merges' ranks,
-  // or "gemma4". Returns whether the lists then make the same tokenizer as the tokenizer.json.
+  // Tries GGUF's tokenizers that do BPE on characters, and spell unknown characters as bytes: first "gemma4", which has a list of merges,
+  // then "llama", in which the tokens' scores are the ranks of the merges. Returns whether the lists then make the same tokenizer as the
+  // tokenizer.json.
   bool find_characters() {
     listed_->model = "gemma4";
     listed_->add_space_prefix = false;
@@ -227,8 +228,8 @@ class Lister {
     return false;
   }
 
-  // Tries BERT's word pieces. GGUF marks the pieces that begin a word; hubs mark the pieces that continue a word. Returns whether the lists
-  // then make the same tokenizer as the tokenizer.json.
+  // Tries GGUF's tokenizer of BERT. In GGUF a piece that begins a word is marked (U+2581); in a tokenizer.json a piece that continues a
+  // word is marked ("##"). So the marks are exchanged. Returns whether the lists then make the same tokenizer as the tokenizer.json.
   bool find_word_pieces() {
     listed_->model = "bert";
     for (std::string& piece : listed_->tokens) {

@@ -1,5 +1,5 @@
-// Folders that are older than tokenizer.json have the vocabulary in other files: GPT-2's vocab.json and merges.txt, BERT's vocab.txt. These
-// functions put the vocabulary into the text of a tokenizer.json, for Setting::tokenizer_json.
+// Makes a tokenizer.json from the files of folders that are older than tokenizer.json: GPT-2's vocab.json and merges.txt, or BERT's
+// vocab.txt. The result is the text for Setting::tokenizer_json.
 #pragma once
 
 #include <span>

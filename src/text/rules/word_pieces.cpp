@@ -13,8 +13,8 @@ bool has_word_pieces(const Settings& settings) noexcept {
   return name != nullptr && *name == "bert";
 }
 
-// Converters write a piece that begins a word with U+2581 in front, and a piece that continues a word without its "##". Control tokens, in
-// brackets, are as they are.
+// Undoes what converters to GGUF do with BERT's pieces, and makes a tokenizer.json. In GGUF a piece that begins a word has U+2581 in
+// front, and a piece that continues a word lacks its "##". Control tokens (in brackets: "[CLS]") are unchanged.
 Result<std::string> word_pieces_as_json(const Settings& settings) {
   constexpr std::string_view kWordStart = "\xE2\x96\x81";
   TESSERA_TRY(const ValueList tokens, settings.list(Setting::tokens));

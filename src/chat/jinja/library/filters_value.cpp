@@ -24,8 +24,8 @@ Value absolute(Evaluator& e, const Value& value, const Args&) {
   return value.number() < 0 || std::signbit(value.number()) ? negated(e.budget(), value) : value;
 }
 
-// Prepares text for conversion as Python's int() and float() do: white space around it, and single underscores between digits, are
-// removed.
+// Prepares a text for conversion to a number as Python's int() and float() do: removes white space around it, and single underscores
+// between digits ("1_000"). nullopt: an underscore is anywhere else, so the text is no number.
 std::optional<std::string> number_text(std::string_view text) {
   const Extent inside = stripped(text, nullptr, Ends::both);
   text = text.substr(inside.begin, inside.end - inside.begin);

@@ -12,7 +12,8 @@ namespace tessera::jinja {
 [[nodiscard]] Value from_json(Budget& budget, const Json& json);
 [[nodiscard]] Value messages_from_json(Budget& budget, const Json& messages);
 
-// Returns the size of the input, with which the rendering's limits grow: the bytes of the JSON's texts, and a few bytes for each value.
+// Returns the size of a rendering's input: the bytes of all texts in the JSON, and a few bytes for each value. The limits of a rendering
+// grow with this size.
 [[nodiscard]] std::uint64_t json_bytes(const Json& json);
 
 }  // namespace tessera::jinja

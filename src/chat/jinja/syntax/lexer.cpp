@@ -110,9 +110,10 @@ class Lexer {
     if (!text.empty()) add(TokenKind::data, std::string(text));
   }
 
-  // If the end of a tag is at offset `at`, perhaps with a sign before it, returns the offset after this end and after the white space that
-  // belongs to it. All white space belongs to "-%}", one line end to "%}", none to the end of a variable. nullopt: there is no end of a
-  // tag. `signs` lists the signs that are allowed.
+  // Looks for the end of a tag at offset `at`. `end`: the end's text ("%}", "}}" or "#}"). Before it there may be a sign, if `signs`
+  // contains the sign. Returns the offset behind the end and behind the white space that is removed after the tag. If the sign is '-',
+  // all white space is removed; if there is no sign and `trim` is true, one line end; otherwise nothing. nullopt: there is no end of a
+  // tag at `at`.
   [[nodiscard]] std::optional<std::size_t> tag_end(std::size_t at, std::string_view end, std::string_view signs,
                                                    bool trim) const {
     const std::string_view rest = source_.substr(at);

@@ -33,9 +33,10 @@ Status append_ids(const RuleReader& rule, const Json* names, std::string_view na
   return {};
 }
 
-// Reads a template, which says what tokens are put around one text, or around and between two texts. Appends to lists[0] the tokens before
-// the first text, to lists[1] the tokens after the first text (in a template of two texts: between the two), and to lists[2] the tokens
-// after the second text. Sets `has_segments` to whether the last text has another segment (type_id) than 0.
+// Reads a template of a post-processor, which says what tokens are put around one text, or around and between two texts. For one text,
+// `lists` has two lists: the tokens before the text, and those after it. For two texts it has three: the tokens before the first text,
+// between the texts, and after the second text. The tokens are appended to these lists. Sets `has_segments` to whether the last text has
+// another segment number (type_id) than 0.
 Status read_pieces(const RuleReader& rule, std::string_view key, std::span<std::vector<std::int64_t>* const> lists, bool& has_segments) {
   TESSERA_TRY(const std::vector<RuleReader> pieces, rule.list(key));
   std::size_t at = 0;

@@ -117,8 +117,8 @@ class FileReader {
     return error_at(ErrorCode::corrupt_file, "tokenizer.json: model.vocab", "the id {} stands for \"{}\" and for \"{}\"", id, printable(a), printable(b));
   }
 
-  // Gives each id its text and its type. An added token whose text the vocabulary has gets the vocabulary's id, whatever the file says, as in
-  // the crate `tokenizers`.
+  // Gives each token id its text and its type. The ids come from the vocabulary and from the list of added tokens. If the vocabulary has
+  // the text of an added token, the added token gets the vocabulary's id, whatever id its own entry has, as in the crate `tokenizers`.
   Status number_tokens() {
     std::unordered_map<std::string_view, std::uint32_t> added;  // text: index in made_.added
     added.reserve(made_.added.size());
