@@ -1,5 +1,7 @@
-// Operations that are neither products nor attention. The order of arithmetic is written in docs/reference/numerics.md. Sums have 16 lanes
-// (element mod 16), which are then added in the order of a fixed tree. Products and sums are rounded separately.
+// Kernels of the operations that are neither products nor attention: norms, rope, activation functions, adding and multiplying rows
+// (struct Elementwise). The order of arithmetic is written in docs/reference/numerics.md. A sum over a row has 16 lanes: element i is
+// added to lane i mod 16. Then the lanes are added by halves (8 + 8, 4 + 4, 2 + 2, 1 + 1). Products and sums are rounded separately (no
+// fused multiply-add).
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 
