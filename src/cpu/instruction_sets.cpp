@@ -62,8 +62,8 @@ std::uint32_t amd_family() noexcept {
 }
 constexpr std::uint32_t kZen5 = 0x1a;
 
-// Returns whether the CPU computes two 512-bit products a cycle. Server and desktop CPUs of Zen 5 do. Some mobile CPUs of Zen 5 compute
-// only one, but the function returns true for them too; what this costs has not been measured.
+// Returns whether the CPU can compute two 512-bit products a cycle. true on AMD CPUs from Zen 5 on. Some mobile CPUs of Zen 5 compute
+// only one, and get true too; what this costs has not been measured.
 bool two_wide_products_here() noexcept { return amd_family() >= kZen5; }
 
 // Returns how kernels for few rows prefetch weights on this CPU. Measured by bench/by_turns (docs/explanation/kernels.md, "Reading weights").

@@ -24,8 +24,8 @@ struct KvTile {
 };
 
 struct AttendJob {
-  // K and V of the layer and head lie at these offsets in each page, laid out as in kv/block.hpp. Page i holds positions from
-  // i * page_tokens (16, 32 or 64) on. Pages without a visible key are not read.
+  // pages: the pages of the row's sequence; page i has the positions from i * page_tokens (16, 32 or 64) on. K and V of the layer and KV
+  // head are at the offsets k_offset and v_offset in each page, laid out as in kv/block.hpp. Pages without a visible key are not read.
   std::byte* const* pages = nullptr;
   std::size_t page_tokens = 0, k_offset = 0, v_offset = 0;
   std::size_t key_dim = 0, value_dim = 0;
@@ -38,8 +38,9 @@ struct AttendJob {
   std::uint64_t ahead = 0;     // number of later keys that a row sees too, but only keys before `end`
   std::uint64_t end = 0;       // end of the rows' text; only if `ahead` is not 0
   std::uint64_t globals = 0;   // not 0: a row sees only the keys below `globals` that lie before its window
-  // If not null, every row sees all keys of the job's chunks, and rows may belong to several sequences. Row i of the job is row
-  // row_numbers[i] of q, out and states; `position` is the position of the last key, and `window` is 0.
+  // nullptr: the rows belong to one sequence and have consecutive positions. Otherwise the rows may belong to several sequences, and
+  // every row sees all keys of the job's chunks. Then row i of the job is row row_numbers[i] of q, out and states; `position` is the
+  // position of the last key, and `window` is 0.
   const std::uint32_t* row_numbers = nullptr;
   float scale = 1.0f;
   float softcap = 0.0f;          // scaled scores s become softcap * tanh(s / softcap); 0: no softcap
@@ -50,20 +51,21 @@ struct AttendJob {
   std::uint64_t first_chunk = 0, last_chunk = 0;  // the job's chunks: [first, last)
   float* out = nullptr;  // [rows][out_stride], of which the first [query_group][value_dim] are written
   std::size_t out_stride = 0;
-  // If not null, a row's chunks are computed by several jobs, one after another. Between two jobs, `out` has the weighted sum over the
-  // chunks that are computed, and `states` the largest score and the sum of the weights. If the sum is 0, no chunk has been computed yet.
+  // nullptr: this job computes all chunks of its rows. Otherwise several jobs compute a row's chunks, one job after another. Between two
+  // jobs, `out` has the weighted sum over the chunks so far, and `states` the largest score and the sum of the weights. If the sum is 0,
+  // no chunk has been computed yet.
   float* states = nullptr;  // [rows][state_stride], of which the first [query_group][maximum, sum] are used
   std::size_t state_stride = 0;
   bool is_last = true;  // the last job of the rows: divides by the sum
-  // If not null, the results of chunks are not merged, and `out` and `states` are not written. Instead each chunk's partial result is
-  // written here, partial_stride floats apart:
+  // nullptr: the results of chunks are merged into `out`. Otherwise they are left for the caller to merge: `out` and `states` are not
+  // written, and each chunk's partial result is written here, partial_stride floats apart:
   //   [rows][query_group][value_dim of the weighted sum, maximum, sum of the weights]
-  // A sum of 0: the row sees no key of the chunk.
+  // If the sum is 0, the row sees no key of the chunk.
   float* partials = nullptr;
   std::size_t partial_stride = 0;
-  // If not null, the kernel also writes the scores of the keys that rows see in these chunks. A score s is written as s * kLog2E, the
-  // exponent of 2 from which the key's weight is computed. The score of head j of row i for a key is written to scores[i] + (first_head +
-  // j) * score_stride + the key's position. If scores[i] is null, no scores of row i are written.
+  // nullptr: scores are not kept. Otherwise (rows that vote) the kernel also writes the scores of the keys that rows see in these chunks.
+  // A score s is written as s * kLog2E, the exponent of 2 from which the key's weight is computed. The score of head j of row i for a key
+  // is written to scores[i] + (first_head + j) * score_stride + the key's position. If scores[i] is null, no scores of row i are written.
   float* const* scores = nullptr;  // [rows]; with row_numbers, indexed by row number
   std::size_t score_stride = 0, first_head = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64

@@ -1,7 +1,8 @@
-// Attention of one row and one KV head's query group, straight from the KV pages, without a score matrix. Keys are taken in chunks of 256
-// at fixed absolute positions, each chunk with its own exact maximum. The chunks' partial results are merged from left to right (online
-// softmax; Milakov and Gimelshein 2018, Dao et al. 2022). So the result depends only on the row's own sequence, not on other rows of the
-// step or on how the prompt was cut.
+// The attention of numerics "reference", with which the kernels are compared: plain code for one row and one KV head's query group,
+// straight from the KV pages, without a matrix of all scores. Keys are taken in chunks of 256 at fixed absolute positions, each chunk
+// with its own exact maximum. The chunks' partial results are merged from left to right (online softmax; Milakov and Gimelshein 2018, Dao
+// et al. 2022). So the result depends only on the row's own sequence, not on other rows of the step or on how the prompt was cut into
+// steps.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +22,15 @@ namespace tessera::cpu {
   return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);
 }
 
-// Memory to which attention writes the scores of a voting row, for the keys that the row sees  [group][stride]. As in AttendJob::scores, a
-// score s is written as s * kLog2E.
+// Memory [group][stride] to which attention writes the scores of a voting row, for the keys that the row sees; a null `at`: the row does
+// not vote. As in AttendJob::scores, a score s is written as s * kLog2E.
 struct ScoresOf {
   float* at = nullptr;
   std::size_t stride = 0;
 };
 
-// Computes out [group, value_dim] from q [group, key_dim], for the query heads of `kv_head`, at `position`. `seen_end`: end of the
-// keys that the row sees.
+// Computes out [group, value_dim] from q [group, key_dim], for the `group` query heads that share `kv_head`. `position`: the row's
+// position. `seen_end`: end of the keys that the row sees.
 void attend_reference(const KvView& kv, const backend::AttentionShape& shape, std::size_t kv_head, std::uint64_t position, std::uint64_t seen_end,
             const float* q, float* out, float* scratch, const ScoresOf& scores = {}) noexcept;
 

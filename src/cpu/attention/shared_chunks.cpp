@@ -76,8 +76,8 @@ bool SharedChunks::find(std::span<const backend::RowTable> rows, std::span<const
     for (std::size_t i = node.begin; i < node.end; ++i) {
       RowBlock& block = blocks[readers_[i].block];
       if (block.chunks.first < node.from) before_.push_back({block.row, block.rows, {block.chunks.first, node.from}});
-      // A neighbour of a reader is the reader before it or after it in the sorted list. The block keeps only the chunks after those that it
-      // shares with either neighbour. `after`: the end of the chunks that it shares with the next reader.
+      // The block keeps only the chunks after those that it shares with a neighbour: the reader before it or after it in the sorted list.
+      // `after`: the end of the chunks that it shares with the next reader.
       const std::uint64_t after = i + 1 < node.end ? readers_[i + 1].common : node.from;
       block.chunks.first = std::max(after, i > node.begin ? readers_[i].common : node.from);
     }

@@ -77,7 +77,7 @@ void l2_norm(const float* x, float eps, float scale, std::size_t n, float* out) 
   map(x, n, out, [&](F32x16 v, auto) TESSERA_LAMBDA { return (v * by) * then; });
 }
 
-// Rotates a head: each element becomes the element times its own factor, plus its partner times the partner's factor (rope_factors()).
+// Rotates a head: each element becomes its cosine times the element, plus its sine times the other element of its pair (rope_factors()).
 void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept {
   const std::size_t n = 2 * n_pairs;
   const float *own = factors, *partners = factors + n;
