@@ -87,7 +87,7 @@ struct Activated {
 };
 
 // Chooses the experts of a row and their weights from the router's logits [n_experts]:
-//   score    the expert's share of the softmax, its sigmoid, or (chosen_softmax) its logit
+//   score    by `kind`: the expert's share of the softmax, its sigmoid, or (chosen_softmax) its logit
 //   choice   the n_used experts with the highest score + bias; if these are equal, the experts with the lower index. Only experts of the
 //            n_used_groups best groups may be chosen; GroupScore says how a group is ranked by its experts' scores + biases
 //   weight   the score without the bias, or (chosen_softmax) the softmax over the chosen experts' scores; divided by the sum of the
@@ -103,8 +103,8 @@ struct Routing {
   float scale = 1.0f;
 };
 
-// A hook that changes the products of experts, for adapters, for example. experts() calls join() for each product before the product's bias
-// is added, in the order of experts and rows.
+// A hook that changes the products of experts (to add an adapter's change, for example). experts() calls join() for each product before
+// the product's bias is added: experts in ascending order, and an expert's rows in ascending order.
 class ExpertProducts {
  public:
   virtual ~ExpertProducts() = default;
@@ -252,7 +252,7 @@ struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
   Token token = 0;                   // only in a row with an embedding: the token that gather() takes; 0 if there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
-  // Sequences [also, also + n_also) are branches of the row's sequence, and get the row's key and value too, at the same position. A branch
+  // The step's sequences [also, also + n_also) are branches of the row's sequence: they get its key and value at this position too. A branch
   // has a copy of the position's page, or shares the page with the row's sequence. If it shares the page, the same bits are written twice.
   std::uint32_t also = 0, n_also = 0;
   std::uint64_t position = 0;
@@ -353,7 +353,7 @@ class Backend {
 
   // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Exception: tokens that
   // KvMove::first keeps in place. Values keep their bits. Keys are rotated back by from - to positions; in layers without rope they
-  // keep their bits. All or nothing. `ropes`: a table for each layer  [n_layers].
+  // keep their bits. On an error nothing has moved. `ropes`: a table for each layer  [n_layers].
   virtual Status move_tokens(const KvView& kv, const KvMove& move, std::span<const RopeTable> ropes) = 0;
 
   // --- A step. A backend computes one step at a time; the engine queues them.
@@ -458,8 +458,8 @@ class Backend {
   [[nodiscard]] virtual std::uint64_t low_rank_bytes(const LowRankShape&) const noexcept { return 0; }
   // Keeps a change in the form that the kernels read. May be called while a step is computed.
   virtual Result<std::shared_ptr<const LowRank>> hold_low_rank(const LowRankShape& shape, const LowRankValues& values) const;
-  // Adds the changes of the terms, in order. The rows of a term's `out` have the products W x of the rows x of `in`. In `in` and in `out`,
-  // a row has the vectors of all matrices of the weight, one after another. A term names its rows by a list of StepTables::changes.
+  // Adds adapters' changes to products, term by term. Before the call, a term's `out` has the product W x for each row x of `in`. A row
+  // has the vectors of all matrices of the weight, one after another. A term names its rows by a list of StepTables::changes.
   virtual Status add_low_rank(std::span<const LowRankTerm> terms, Act in);
   // Adds changes of tables. In a term's `out`, each row is the table's row for the token; the change of this table row is added. Rows with
   // an embedding of their own do not change. `factor` multiplies the change, because `out` was already multiplied by it (Gemma).
