@@ -212,8 +212,8 @@ class CpuBackend final : public backend::Backend {
   void add_up_slots(std::size_t width, std::size_t n_used, Act out) noexcept;
   template <class InputOf>
   void join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept;
-  // Recurrent layers. find_states() finds the states of the step's rows (StateRows::find()). recur() computes the recurrence of all heads
-  // along each sequence.
+  // Helpers of recurrent layers. find_states() finds the memory of the states before and after the step's rows (StateRows::find()).
+  // recur() computes the recurrence of all heads along each sequence.
   void find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
     state_rows_.find(std::span(rows_).first(n_rows_), sequences_, layer, offset);
   }

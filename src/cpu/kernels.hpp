@@ -1,6 +1,7 @@
-// The kernels of an instruction set: a table of functions, which the backend calls without knowing the set. The kernels' sources are in
-// src/cpu/kernels, compiled once for each set. The kernels share with other code only this header and the headers that it includes. These
-// headers have only constants and plain structs, so that objects of different sets share no code.
+// The kernels of an instruction set, as a table of functions (Kernels). The backend calls them without knowing the set. The kernels'
+// sources are in src/cpu/kernels, compiled once for each set. The kernels share with other code only this header and the headers that it
+// includes, which have only constants and plain structs. The reason: a function that both included could be compiled with AVX-512, for
+// example, and then be called on a machine without AVX-512.
 #pragma once
 
 #include <cstddef>

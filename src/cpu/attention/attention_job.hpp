@@ -1,6 +1,6 @@
-// The arguments of attention kernels. A job is one call of a kernel: it multiplies some rows by keys and values of one KV head, for all
-// query heads that share this head (a query group). The rows are at consecutive positions of one sequence, or belong to several sequences
-// that share these keys. Constants and plain structs only (kernels.hpp).
+// The arguments of attention kernels. A job is one call of a kernel: attention of some rows over some chunks of keys of one KV head, for
+// all query heads that share this KV head (a query group). The rows are at consecutive positions of one sequence, or belong to several
+// sequences that share these keys. Constants and plain structs only (kernels.hpp says why).
 #pragma once
 
 #include <cstddef>
@@ -88,8 +88,8 @@ struct Attend {
   return value_dim + 2;
 }
 
-// Returns how many rows a task should have, if its kernel is fastest with `queries` queries. Each row has query_group queries, so a task of
-// one row can have more queries than that.
+// Returns how many rows a task should have, if its kernel is fastest with `queries` queries: `queries` / query_group, because each row
+// has query_group queries, but at least 1.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t query_group) noexcept {
   return queries > query_group ? queries / query_group : 1;
 }

@@ -15,8 +15,8 @@
 
 namespace tessera::cpu {
 
-// Returns the floats of a task's scratch, for `group` query heads. The scratch has K and V of a key group. For each head it has the weights
-// of a chunk, a partial result, and the maximum and the sum of the chunk and of all chunks.
+// Returns the number of floats in a task's scratch, for `group` query heads. The scratch has the 32 keys and values of a key group, and
+// for each query head: the weights of a chunk, a partial result, and two maxima and two sums (of the chunk, and of all chunks so far).
 [[nodiscard]] constexpr std::size_t reference_attention_floats(std::size_t group, std::size_t key_dim,
                                                              std::size_t value_dim) noexcept {
   return kKeyGroup * (key_dim + value_dim) + group * (kChunk + value_dim + 4);

@@ -14,8 +14,9 @@ void SharedChunks::reserve(std::size_t rows) {
   before_.reserve(rows);
 }
 
-// Compares the pages of readers a and b, page by page, from their first chunk on. Returns the index of the first page that differs. If no
-// page differs, returns the end of the reader that ends first. Precondition: both begin with the same chunk (Reader::first).
+// Compares the pages of readers a and b, from their first chunk on. Returns the index of the first page that differs: up to there they
+// share pages. If no page differs, returns the end of the reader that ends first. Precondition: both begin with the same chunk
+// (Reader::first).
 std::size_t SharedChunks::first_difference(const Reader& a, const Reader& b) noexcept {
   const std::size_t end = std::min(a.last, b.last) * a.chunk_pages;
   std::size_t page = a.first * a.chunk_pages;

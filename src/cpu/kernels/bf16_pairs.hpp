@@ -10,8 +10,8 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Adds the two products of a pair of k to each lane of `acc`, and returns the sums. `w`: in each lane an output's two weights, as bf16 (the
-// weight at the even k in the lower half). `x`: the two activations in the same order, for all lanes.
+// Adds to each lane of `acc` the products for a pair of k, and returns the sums. `w`: each lane has two weights of its output, as bf16
+// (the weight at the even k in the lower half). `x`: the row's two activations in the same order; all lanes use them.
 TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
   return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
 }

@@ -21,8 +21,8 @@ TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 f16) {
   store(to + kPlaneBytes, f16 - high);
 }
 
-// Reads a group, which has four consecutive values of k: each lane (an output) has four bytes, its integers. Calls fn(j, value) for j from
-// 0 to 3. `value`: in each lane, integer j of that lane minus `offset`, as a float.
+// Takes a group apart: the weights of 16 outputs for four consecutive values of k, of which each lane (an output) has four bytes. Calls
+// fn(j, value) for j from 0 to 3. `value`: in each lane, the lane's integer j minus `offset`, as a float.
 template <class Fn>
 TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
   const auto words = as<U32x16>(group);

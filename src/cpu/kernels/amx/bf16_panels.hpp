@@ -148,16 +148,18 @@ template <int kPlanes, PackedForm kForm, class Decode>
     const std::size_t group_end = least(group + bf16_task(kForm).panels, job.panels);
     for (std::size_t panel = group; panel < group_end; panel += kPanels) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
-      // Bytes from the first 16 outputs to the second 16. If there is no second panel: 0, so that the first panel is multiplied twice; the
-      // second result is not stored.
+      // Bytes from the first 16 outputs to the second 16. 0 if there is no second panel: then the first panel is multiplied twice, and
+      // the second result is not stored.
       const std::size_t second = kPanels == 1 ? 2 * kPanel : panel + 1 < job.panels ? job.panel_bytes : 0;
       auto* c = scratch.c + (spans == 1 ? 0 : (panel - group) / kPanels * tiles.count);
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
-        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of these panels. At the end of the
-        // span: the first chunk of the next two panels. At the end of the group: the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next one is prefetched:
+        // - usually: the next chunk of these panels
+        // - at the end of the span: the first chunk of the next two panels in this span
+        // - at the end of the group too: the first chunk of the group in the next span
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)

@@ -283,8 +283,10 @@ void linear(const LinearJob& job) noexcept {
           if constexpr (kLayout.kept) unpack_kept<kForm>(points, from + block * kLayout.tile_bytes, scratch.weights[block]);
           else unpack<kForm>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
-        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of this panel. At the end of the
-        // span: the first chunk of the next panel. At the end of the group: the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next one is prefetched:
+        // - usually: the next chunk of this panel
+        // - at the end of the span: the first chunk of the next panel in this span
+        // - at the end of the group too: the first chunk of the group in the next span
         const std::byte* ahead = begin + blocks < span_end ? from + blocks * kLayout.tile_bytes
                                  : panel + 1 < group_end || span_end == all
                                      ? weights + job.panel_bytes + span * kLayout.tile_bytes

@@ -311,8 +311,10 @@ void linear(const LinearJob& job) noexcept {
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kForm>(from, pass.blocks, 0, scratch);
         unpack_chunk<kForm>(from + second, pass.blocks, 1, scratch);
-        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of these panels. At the end of the
-        // span: the first chunk of the next two panels. At the end of the group: the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next one is prefetched:
+        // - usually: the next chunk of these panels
+        // - at the end of the span: the first chunk of the next two panels in this span
+        // - at the end of the group too: the first chunk of the group in the next span
         const std::byte* ahead = begin + pass.blocks < span_end ? from + chunk * kLayout.tile_bytes
                                  : panel + kPair < group_end || span_end == all
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes

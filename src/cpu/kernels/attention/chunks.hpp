@@ -451,8 +451,8 @@ class Attention {
     }
   }
 
-  // Merges the sink of the query's head into the total, like one more chunk: its maximum is the sink logit, its sum of weights is 1, and it
-  // has no values.
+  // Adds the sink of the query's head to the total, by the same merging as one more chunk: the sink's maximum is the sink logit, its sum
+  // of weights is 1, and it has no values.
   [[gnu::noinline]] void join_sink(std::size_t query) noexcept {
     float* state = floats(at_.state) + query / 16 * 32 + query % 16;
     float* total = floats(at_.total) + query * value_stride_;

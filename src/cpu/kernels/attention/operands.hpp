@@ -203,8 +203,8 @@ struct Operands {
     return static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from));
   }
 
-  // Load the scales of a chunk's keys (or values) [first, last) into to[first] .. to[last - 1]. Scales of whole pages are loaded, so some
-  // elements of `to` before and after this range may be written too.
+  // Load the scales of a chunk's keys (or values) [first, last), a float for each, into to[first] to to[last - 1]. May also write some
+  // elements of `to` before and after this range, because the scales of whole pages are loaded.
   void load_key_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
     load_scales(chunk, first, last, keys_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.key_scales(); }, to);
   }
@@ -212,8 +212,8 @@ struct Operands {
     load_scales(chunk, first, last, values_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.value_scales(); }, to);
   }
 
-  // Makes tiles of the 16 keys from `position` on: one tile for each 32 dimensions, in to[0], to[step], to[2 * step], ... Tiles that cannot
-  // be read directly from the page are written to `scratch`.
+  // Makes the tiles of the 16 keys from `position` on: one tile for each 32 dimensions, at to[0], to[step], to[2 * step], ... A tile
+  // points into the page if the product can read the page directly; otherwise the tile is written to `scratch`.
   void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
     const std::byte* from = key(position);
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
@@ -301,8 +301,9 @@ struct Operands {
     }
   }
 
-  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). These values lie in pages as tiles of
-  // keys, whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a time.
+  // Does the same as load_values(), for values that are part of the keys (latent attention; AttendJob::values_in_keys). Pages store them
+  // as tiles of keys, whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a
+  // time.
   [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
                                              Tile* to) const {
     constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // bytes of the dimensions of a key that lie side by side

@@ -1,5 +1,5 @@
 // The product of one row with weights in IQ2 and IQ3 formats, with AVX-512. A general kernel first opens a tile: it writes the integers
-// of 16 outputs to memory, transposed so that each output is a lane. For one row this costs more than the multiplication. So this kernel
+// of 16 outputs to memory, transposed so that each output is a lane. That pays if several rows use the tile. For one row this kernel
 // multiplies 64 values of one output at a time, directly as the lookup in the grid returns them. The grid has magnitudes only. If a
 // weight is negative, the kernel negates the row's byte by which the weight is multiplied. The sum over a superblock is a sum of
 // integers, so it has the same bits in any order.

@@ -219,8 +219,8 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns the number of rows from which on many_rows() is faster than few_rows() (measured). With 16-bit weights, many_rows() is faster
-// when converting the weights once, to floats in scratch, takes less time than converting them again in each tile of rows.
+// Returns the number of rows from which on many_rows() is faster than few_rows() (measured). With 16-bit weights it is the number from
+// which on it is faster to convert the weights once, to floats in scratch, than again in each tile of rows.
 template <PackedForm kForm>
 constexpr std::size_t many_from() noexcept {
   if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;

@@ -142,8 +142,8 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
           TESSERA_UNROLL
           for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
         }
-        // Groups are counted from the beginning of the 64 values of k, here and above; otherwise g++ computes more addresses than registers
-        // hold.
+        // Index v counts groups from the beginning of the 64 values of k, here and above. With an index that counts from the sub-block's
+        // beginning, g++ computes more addresses than fit the registers.
         TESSERA_UNROLL
         for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; ++v) {
           multiply_group<kBits>(

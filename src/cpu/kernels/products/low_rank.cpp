@@ -16,8 +16,8 @@ namespace {
 // The number of rows of x, or of t, that are multiplied at once. The registers hold the sums of these rows.
 constexpr std::size_t kRows = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kUpRows = kRegisters == 1 ? 4 : 1;
-// Distance of the prefetch in bytes. The CPU's own prefetcher does not help here: the numbers of a change are few and are read only once,
-// so it would have to begin anew with each change.
+// Distance of the prefetch in bytes. The kernel prefetches because the CPU's own prefetcher does not help here: a change has few numbers,
+// which are read only once, so the prefetcher would have to begin anew with each change.
 constexpr std::size_t kAhead = 2048;
 constexpr std::size_t kVectors = kLowRankPanel / kLowRankVector;
 

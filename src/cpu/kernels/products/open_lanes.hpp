@@ -9,8 +9,8 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Properties of an open tile's integers: the number of bits, the offset that is subtracted from each, and how many values of k share a
-// scale.
+// The kind of integers in an opened tile: the number of bits, the offset that is subtracted from each integer, and the number of values
+// of k that share a scale.
 struct OpenIntegers {
   unsigned bits = 8;
   int offset = 128;

@@ -96,8 +96,8 @@ TESSERA_INLINE void multiply_group(Weights weights, const std::byte* q, std::siz
   }
 }
 
-// Adds to dot[r][p] the products of row r and panel p over kGroups groups of four values of k. weights(p, g) returns group g of panel p.
-// `q`: the rows' bytes at group 0.
+// Adds to dot[r][p] the products of row r and panel p over kGroups groups of four values of k, as integers. weights(p, g) returns group g
+// of panel p. `q`: the 8-bit integers of the first row at group 0; later rows lie `stride` bytes apart.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights>
 TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
   if constexpr (kPairs && kBits <= 6) {

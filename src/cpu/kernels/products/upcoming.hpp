@@ -1,5 +1,6 @@
-// Prefetches weights from memory while other weights are multiplied. Without prefetching, a core would compute for a while, then wait for
-// memory, and so on.
+// The ways in which products prefetch the weights that they read next, while they multiply others. Without prefetching, a core would
+// compute for a while, then wait for memory, and so on. Kernels for few rows get their way from by_streaming_rows(); kernels for many rows
+// use Upcoming.
 #pragma once
 
 #include "cpu/kernels/products/tiles.hpp"
@@ -74,8 +75,8 @@ struct NotFarAhead {
   }
 };
 
-// The prefetching for products that take longer than reading their weights, and whose steps are short. While kPanels panels are multiplied,
-// prefetches the next kPanels panels, side by side. (Upcoming would have a branch in each step, which is often mispredicted.)
+// For products that take longer than reading their weights, and whose steps are short: while kPanels panels are multiplied, prefetches
+// the next kPanels panels, side by side. (Upcoming would have a branch in each step, which is often mispredicted.)
 template <std::size_t kPanels>
 class NextPanels {
  public:
