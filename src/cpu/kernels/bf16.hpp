@@ -1,4 +1,5 @@
-// Rounding to bf16, and the floating-point state of the bf16 families.
+// Conversions to bf16 (of floats, F16, FP8, INT8 and INT4), for products and attention in the bf16 families, and the floating-point state
+// that these families need (denormals are zeros).
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"

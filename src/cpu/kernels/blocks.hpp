@@ -1,4 +1,5 @@
-// Reads quantised weights of the packed forms block32 and block256 (packed_layout.hpp), for 16 outputs at a time.
+// Unpacks quantised weights of the packed forms block32 and block256 (packed_layout.hpp) into bytes and scales, for products: 16 outputs
+// at a time.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"

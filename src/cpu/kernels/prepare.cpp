@@ -1,4 +1,5 @@
-// Turns activations into the forms that products read (cpu/products/prepared_rows.hpp).
+// Kernels that prepare rows: they convert a row of activations to the form that a product reads (8-bit integers with scales, bf16;
+// cpu/products/prepared_rows.hpp).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"

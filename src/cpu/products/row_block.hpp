@@ -1,4 +1,4 @@
-// A block: rows of a step that one task multiplies by the same chunks of keys (attention_job.hpp).
+// A block of attention: rows of a step that one task multiplies by the same chunks of keys (attention_job.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The rows of a job as tiles for the tile unit, and the storing of their outputs.
+// What all matrix products with AMX share: the cutting of a job's rows into tiles for the tile unit, and the storing of outputs.
 #pragma once
 
 #include <cstddef>

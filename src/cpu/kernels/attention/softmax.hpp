@@ -1,4 +1,5 @@
-// The vector arithmetic of attention between its products: maxima, exponentials, sums by 16 lanes.
+// The arithmetic of the softmax in attention, with vectors, between the two matrix products: the maximum of scores, exponentials, and
+// sums of 16 lanes.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"

@@ -1,4 +1,4 @@
-// Products in family bf16-pairs (bf16_pairs.hpp).
+// Matrix products of family bf16-pairs: weights in BF16 times rows in BF16, by the instruction VDPBF16PS (bf16_pairs.hpp).
 #include "cpu/kernels/bf16_pairs.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/tiles.hpp"

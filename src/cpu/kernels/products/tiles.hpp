@@ -1,4 +1,5 @@
-// Shared by the matrix products: cutting rows into tiles, products of groups of four integers, and storing the outputs.
+// What the matrix products with vectors share: cutting rows and panels into tiles whose sums fit the registers, multiplying 8-bit
+// integers in groups of four, and storing the outputs.
 #pragma once
 
 #include "cpu/kernels.hpp"

@@ -1,4 +1,4 @@
-// The native registers of AVX-512 (F, BW, VL, DQ), with or without VNNI.
+// The native registers of AVX-512 (F, BW, VL, DQ), with or without VNNI, below simd.hpp.
 #pragma once
 
 #include <immintrin.h>

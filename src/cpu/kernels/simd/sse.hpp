@@ -1,4 +1,5 @@
-// The native registers of x86-64-v2 (SSE4.2). This set has no FMA and no conversion of halves; both are computed here, exactly.
+// The native registers of x86-64-v2 (SSE4.2), below simd.hpp. This set has no instructions for FMA and for converting F16; both are
+// computed here, exactly.
 #pragma once
 
 #include <immintrin.h>
