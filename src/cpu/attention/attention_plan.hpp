@@ -51,8 +51,8 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  // nullptr: RowBlock::row is the index of a row of the step. Otherwise (phases of shared chunks) this is a list of rows of the step, and
-  // RowBlock::row is an index into the list.
+  // If row_numbers is nullptr, RowBlock::row is the index of a row of the step. Otherwise (phases of shared chunks) row_numbers is a list
+  // of rows of the step, and RowBlock::row is an index into the list.
   const std::uint32_t* row_numbers = nullptr;
   bool is_last = true;                         // no chunks of these rows come in a later phase
   std::uint64_t globals = 0;                   // AttendJob::globals

@@ -9,7 +9,7 @@
 
 namespace tessera::cpu {
 
-// out, head h = W_h (head h of in): multiplies each head of all rows by the head's own matrix. A task has one head and some rows: it
+// Computes head h of out = W_h (head h of in), for all rows: each head has a matrix of its own. A task has one head and some rows: it
 // prepares these rows' inputs of the head, and multiplies them by the whole matrix of the head.
 Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
   const Activation& from = act(in);

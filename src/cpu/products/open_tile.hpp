@@ -10,8 +10,8 @@
 
 namespace tessera::cpu {
 
-// An opened tile: the weights of 16 outputs (an output in each lane) for the values of k of one block. A weight (formats/packed_form.hpp)
-// is
+// An opened tile: the weights of 16 outputs (an output in each lane) for the values of k of one block. Values of the weights
+// (formats/packed_form.hpp):
 //   small blocks  d * (q - 128), with one d for each 16 values of k
 //   superblocks   (d * scale) * (q - 128) - dmin * min, with one scale and one min for each 16 values of k
 struct alignas(64) OpenTile {

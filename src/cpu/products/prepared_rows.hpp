@@ -1,7 +1,7 @@
 // The layout of prepared rows: a step's activations in the form that products read. Each row is converted once to the form of its
-// product's family, and all products of the row read that form. The table below shows the arrays of a row, in order. Each array is padded
-// to 64 bytes; q is padded with zeros. A row has an odd number of cache lines, so that the same element of consecutive rows is in
-// different sets of the CPU's caches.
+// product's family, and all products of the row read that form. The table below shows the arrays of a row, in order (q: the rounded
+// integers). Each array is padded to 64 bytes; q is padded with zeros. A row has an odd number of cache lines, so that the same element
+// of consecutive rows is in different sets of the CPU's caches.
 //
 // Kernels that use tile registers (AMX) load the same cache line of many rows at a time. For these kernels the rows of a tile are a
 // group, whose lines alternate: line 0 of each row, line 1 of each row, and so on. The last group has room for all its rows, even if the

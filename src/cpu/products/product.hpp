@@ -1,5 +1,5 @@
-// A product of all rows of a step by a weight matrix, cut into tasks. A Product may be computed at the same time as others of the same
-// input. Included only by the CPU backend's sources.
+// A product of some rows by a weight matrix, cut into tasks. Several products are computed together, as one piece of parallel work.
+// Included only by the CPU backend's sources.
 #pragma once
 
 #include <algorithm>

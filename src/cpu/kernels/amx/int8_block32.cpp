@@ -72,9 +72,9 @@ struct Pass {
 template <int kOf, bool kMin>
 inline constexpr bool kConverted = kOf == 1 && !kMin;
 
-// Multiplies a block of panel kOf by the row tile. Blocks are computed in rounds (round()), in turns 0 for even and 1 for odd blocks, so
-// that one block's results can be stored while the next is multiplied. Tile registers: 0 and 1 the dot products of round 0 (one register
-// for each panel), 2 and 3 those of round 1; 4 activations; 6 and 7 weights.
+// Multiplies a block of panel kOf by the row tile. Even blocks belong to round 0, odd blocks to round 1 (see round()). The two rounds
+// have registers of their own, so that one block's results can be stored while the next block is multiplied. Tile registers: 0 and 1 the
+// dot products of round 0 (one register for each panel), 2 and 3 those of round 1; 4 activations; 6 and 7 weights.
 template <int kRound, int kOf, bool kMin>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {

@@ -89,9 +89,9 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to + 64, as<U32x16>(load_i16(from + 32)) << 16);
 }
 
-// The same for F16 weights, which are split into high and low parts on the way: adds the products for 32 values of k to acc[r][v], the
-// sums of row r and vector v of 16 outputs. `x`: floats [row][plane: high, low][k]. `weights`: the first vector, in a tile of an f16
-// panel. Calls ask(weights), which prefetches, before each two values of k.
+// Does the same as multiply(), for F16 weights, which it splits into high and low parts: adds the products for 32 values of k to
+// acc[r][v], the sums of row r and vector v of 16 outputs. `x`: floats [row][plane: high, low][k]. `weights`: the first vector, in a tile
+// of an f16 panel. Calls ask(weights), which prefetches, before each two values of k.
 template <std::size_t kR, std::size_t kV>
 TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], auto ask,
                                  F32x16 (&acc)[kR][kV]) {
