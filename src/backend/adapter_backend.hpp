@@ -1,7 +1,7 @@
-// Computes steps in which rows have adapters. A row's adapters are a range of StepTables::adapters. After each product of a matrix, the
-// changes that the row's adapters make to this matrix are added, in the order of the range. Rows are grouped by adapter, so that a product
-// reads each adapter's numbers once. A row's bits do not depend on the adapters of other rows: a row without adapters has the bits of the
-// inner backend.
+// A backend around another one (the inner backend) that computes steps in which rows have adapters (LoRA). A row's adapters are a range
+// of StepTables::adapters. After each product of a matrix, the changes that the row's adapters make to this matrix are added to the row's
+// product, in the order of the range. Rows are grouped by adapter, so that a product reads each adapter's numbers once. A row's bits do
+// not depend on the adapters of other rows. A row without adapters has the bits that the inner backend alone computes.
 #pragma once
 
 #include <cstdint>

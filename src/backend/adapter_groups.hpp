@@ -1,6 +1,7 @@
-// The rows of a step, grouped by adapter. A step works on several sets of rows, one after another: first on all rows, then on the rows that
-// keep_rows() keeps, then on the rows of each selection. Each set has groups of its own. All groups follow from the step's tables, so
-// begin() hands the groups' lists of rows to the backend (StepTables::changes).
+// The rows of a step, grouped by adapter, so that AdapterBackend adds an adapter's change to all its rows at once. During a step the rows
+// that operations work on (the present rows) become fewer: first all rows, then the rows that keep_rows() keeps, then the rows of a
+// selection. Each of these sets has groups of its own. All groups follow from the step's tables, so AdapterBackend makes them in begin()
+// and hands their lists of rows to the inner backend (StepTables::changes).
 //
 // Example: rows 0 and 2 have adapter a, row 1 has adapter a and then adapter b. The groups are {a: rows 0, 1, 2} and {b: row 1}.
 #pragma once

@@ -27,8 +27,8 @@ class AdapterWeights {
   AdapterWeights& add_rank() { return ranks_.emplace_back(); }
   // Returns the changes for a rank. Precondition: `rank` is 0, or add_rank() has added it.
   [[nodiscard]] const AdapterWeights& of_rank(std::uint32_t rank) const noexcept { return rank == 0 ? *this : ranks_[rank - 1]; }
-  // Return the change that the adapter makes: of_product() to products of `weight`, of_table() to rows of the table `weight`. nullptr if
-  // the adapter does not change it.
+  // Return the change that the adapter makes: of_product() to products of the matrix `weight`, of_table() to the rows that are looked up
+  // in the table `weight` (token embeddings). nullptr: the adapter does not change it.
   [[nodiscard]] const LowRank* of_product(const Matrix& weight) const noexcept { return find(products_, weight); }
   [[nodiscard]] const LowRank* of_table(const Matrix& weight) const noexcept { return find(tables_, weight); }
   // Returns the largest number of elements that A x has for one row, over all changes (ChangedRows::numbers).

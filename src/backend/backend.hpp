@@ -1,10 +1,10 @@
-// The interface between the forward pass and the machine that computes it. A backend holds packed weights and a workspace of named
-// activations. Operations work on all rows of a step; they take handles, never the caller's pointers.
+// The interface between the forward pass and the device that computes it (CPU, GPU). A backend holds packed weights and a workspace of
+// named activations (Act). Operations work on all rows of a step. They take handles (weights, Acts), never the caller's pointers.
 //
 // A step: begin(tables) uploads tokens, embeddings, positions, KV tables, lists of rows and draws, and plans attention. Operations follow
-// in order, and upload nothing. end() waits for them. The tables must live until end(). For a given number of rows, the operations between
-// begin() and end() have fixed shapes, so a CUDA graph can capture them. Every begin() needs an end(), even if an operation failed. After
-// end() nothing runs any more.
+// in order, and upload nothing. end() waits for them. The tables must live until end(). For a given number of rows, the operations
+// between begin() and end() have fixed shapes, so a CUDA graph can capture them. Every begin() needs an end(), even if an operation
+// failed. After end() nothing runs any more.
 //
 // Contract: an operation's result for one row depends only on the row's inputs and on its sequence's KV cache. If the backend is
 // invariant(), this holds bit for bit.
@@ -87,7 +87,7 @@ struct Activated {
 };
 
 // Chooses the experts of a row and their weights from the router's logits [n_experts]:
-//   score    the expert's share of the softmax, its sigmoid, or (chosen_softmax) its logit
+//   score    by `kind`: the expert's share of the softmax, its sigmoid, or (chosen_softmax) its logit
 //   choice   the n_used experts with the highest score + bias; if these are equal, the experts with the lower index. Only experts of the
 //            n_used_groups best groups may be chosen; GroupScore says how a group is ranked by its experts' scores + biases
 //   weight   the score without the bias, or (chosen_softmax) the softmax over the chosen experts' scores; divided by the sum of the
@@ -103,8 +103,8 @@ struct Routing {
   float scale = 1.0f;
 };
 
-// A hook that changes the products of experts, for adapters, for example. experts() calls join() for each product before the product's bias
-// is added, in the order of experts and rows.
+// A hook that changes the products of experts (to add an adapter's change, for example). experts() calls join() for each product before
+// the product's bias is added: experts in ascending order, and an expert's rows in ascending order.
 class ExpertProducts {
  public:
   virtual ~ExpertProducts() = default;
@@ -114,9 +114,9 @@ class ExpertProducts {
                     std::span<float> product) noexcept = 0;
 };
 
-// Exchanges columns of rows in the middle of experts(), if each rank has only some columns of every row (ranks/rank_backend.hpp). Both
-// functions get `n` rows with this rank's columns, one row after another, and replace them by rows with all ranks' columns. The memory has
-// room for the longer rows.
+// A hook for ranks that have only some columns of every row (ranks/rank_backend.hpp): in the middle of experts() it exchanges columns
+// with the other ranks. Both functions get `n` rows with this rank's columns, one row after another, and replace them by rows with all
+// ranks' columns. The memory at `rows` has room for the longer rows.
 class ExpertExchange {
  public:
   virtual ~ExpertExchange() = default;
@@ -185,8 +185,8 @@ struct Convolution {
   bool silu = false;               // applied to the result
 };
 
-// A recurrence along each sequence. Each head has a state S [keys][values]. Keys and queries are shared by groups of heads: `group_order`
-// says to which group a head belongs.
+// The arguments of delta_rule() and scan(), which update states along each sequence. Each head has a state S [keys][values]. The heads of
+// a group share keys and queries; `group_order` says to which group a head belongs. ("keys" is a dimension of S, not attention's keys.)
 struct Recurrence {
   std::uint32_t layer = 0;  // index in the KV view
   std::uint32_t heads = 0, groups = 0;
@@ -252,7 +252,7 @@ struct RowTable {
   const float* embedding = nullptr;  // [d_model], instead of the token's embedding
   Token token = 0;                   // only in a row with an embedding: the token that gather() takes; 0 if there is none
   std::uint32_t sequence = 0;        // index into StepTables::sequences
-  // Sequences [also, also + n_also) are branches of the row's sequence, and get the row's key and value too, at the same position. A branch
+  // The step's sequences [also, also + n_also) are branches of the row's sequence: they get its key and value at this position too. A branch
   // has a copy of the position's page, or shares the page with the row's sequence. If it shares the page, the same bits are written twice.
   std::uint32_t also = 0, n_also = 0;
   std::uint64_t position = 0;
@@ -353,7 +353,7 @@ class Backend {
 
   // Moves the tokens at positions [from, from + count) to [to, to + count), to < from, in all layers of `kv`. Exception: tokens that
   // KvMove::first keeps in place. Values keep their bits. Keys are rotated back by from - to positions; in layers without rope they
-  // keep their bits. All or nothing. `ropes`: a table for each layer  [n_layers].
+  // keep their bits. On an error nothing has moved. `ropes`: a table for each layer  [n_layers].
   virtual Status move_tokens(const KvView& kv, const KvMove& move, std::span<const RopeTable> ropes) = 0;
 
   // --- A step. A backend computes one step at a time; the engine queues them.
@@ -370,8 +370,8 @@ class Backend {
   virtual Status norm(const Norm& norm, Act in, Act out) = 0;
   // Computes RMSNorm over each head of x  [rows, n_heads, head_dim], in place.
   virtual Status head_norm(const Vector& weight, float eps, std::uint32_t n_heads, Act x) = 0;
-  // out = W in: the product alone. Terms that join the product (an adapter's, outputs of other ranks) are added before bias, residual
-  // and norm: backend/joining_backend.hpp. The same holds for head_linear() and for the products of experts().
+  // out = W in, without bias, residual and norm, so that JoiningBackend can add terms to the product first (an adapter's change, outputs of
+  // other ranks). The same holds for head_linear() and for the products of experts().
   virtual Status linear(const Matrix& weight, Act in, Act out) = 0;
   virtual Status add_bias(const Vector& bias, Act x) = 0;
   // Returns the rows of x for the caller to change; x counts as written by an operation. If `columns` is not 0, it becomes x's number of
@@ -424,9 +424,9 @@ class Backend {
   // x += table[segment]. `scratch` is as wide as x.
   virtual Status add_segments(const Matrix& table, Act scratch, Act x);
 
-  // Stores the rows of x as keys of a layer, cut into heads, and replaces each row by the row before it in its sequence. (Draft heads store
-  // hidden states in this way.) First writes each row of x to the key of its position. Then sets the row to the key of the position before,
-  // which this step or an earlier step has written; to 0 at position 0.
+  // For draft heads, which need the hidden state of the token before. A layer stores hidden states as its keys. This operation first
+  // stores each row of x, cut into heads, as the key of its position. Then it replaces the row by the key of the position before in its
+  // sequence, which this step or an earlier step has written; by zeros at position 0.
   virtual Status shift_rows(std::uint32_t layer, Act x);
 
   // Latent attention. Head h of out = W_h (head h of in); `weight` has a matrix for each head.
@@ -458,8 +458,8 @@ class Backend {
   [[nodiscard]] virtual std::uint64_t low_rank_bytes(const LowRankShape&) const noexcept { return 0; }
   // Keeps a change in the form that the kernels read. May be called while a step is computed.
   virtual Result<std::shared_ptr<const LowRank>> hold_low_rank(const LowRankShape& shape, const LowRankValues& values) const;
-  // Adds the changes of the terms, in order. The rows of a term's `out` have the products W x of the rows x of `in`. In `in` and in `out`,
-  // a row has the vectors of all matrices of the weight, one after another. A term names its rows by a list of StepTables::changes.
+  // Adds adapters' changes to products, term by term. Before the call, a term's `out` has the product W x for each row x of `in`. A row
+  // has the vectors of all matrices of the weight, one after another. A term names its rows by a list of StepTables::changes.
   virtual Status add_low_rank(std::span<const LowRankTerm> terms, Act in);
   // Adds changes of tables. In a term's `out`, each row is the table's row for the token; the change of this table row is added. Rows with
   // an embedding of their own do not change. `factor` multiplies the change, because `out` was already multiplied by it (Gemma).

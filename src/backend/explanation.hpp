@@ -19,7 +19,7 @@ struct Explanation {
   std::string fallback = {};  // why a slower kernel was chosen than the best one that the machine runs; empty: the best one was chosen
 };
 
-// Returns the operation and its detail, for readers. Code that decides by the operation must read `operation`, not this
+// Returns the operation's name and the detail, as text for people. Code that decides by the operation must read `operation`, not this
 // text.
 [[nodiscard]] inline std::string text_of(const Explanation& line) {
   return std::string(to_string(line.operation)) + line.detail;

@@ -1,5 +1,6 @@
-// A backend around another one (the inner backend), to which it passes every plain operation. Derive from it to change some operations.
-// Exception: fused operations are not passed on. Their defaults call the plain operations, so changes of these take effect in them too.
+// A base class for backends that change some operations of another backend (the inner backend). It passes every plain operation on to the
+// inner backend; a derived class overrides the operations that it changes. Exception: fused operations are not passed on. Their defaults
+// call the plain operations, so that changes of plain operations take effect in them too.
 #pragma once
 
 #include <memory>

@@ -33,8 +33,8 @@ bool JoiningBackend::joins_any(std::span<const LinearPart> parts) const noexcept
   return std::ranges::any_of(parts, [&](const LinearPart& part) { return joins(*part.weight); });
 }
 
-// Fused operations. If nothing joins the product, the inner backend computes the fused operation. Otherwise Backend's default computes it,
-// by linear() above.
+// Fused operations. If joins(weight) is false, the inner backend computes the fused operation. Otherwise Backend's default computes it
+// from plain operations, among them linear() above, which adds the term.
 Status JoiningBackend::linear_bias(const Matrix& weight, const Vector* bias, Act in, Act out) {
   return joins(weight) ? Backend::linear_bias(weight, bias, in, out) : inner().linear_bias(weight, bias, in, out);
 }

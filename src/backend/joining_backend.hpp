@@ -1,7 +1,7 @@
-// A backend around another one (the inner backend). A derived class can add a term to each product, before bias, residual and norm: an
-// adapter's product, or the outputs of other ranks. (ObservingBackend adds nothing: it only looks at the inputs.) If no term joins a
-// product, the inner backend computes the product unchanged, fused operations included. If a term joins, the product is computed outside of
-// its fused operation, with the same bits.
+// A base class for backends that add a term to the products of another backend (the inner backend), before bias, residual and norm: an
+// adapter's change, or the outputs of other ranks. (ObservingBackend adds nothing: it only looks at the inputs.) A derived class says in
+// joins() which matrices get a term, and adds it in join(). If a matrix gets no term, the inner backend computes its products unchanged,
+// fused operations included. If it gets one, its product is computed outside of the fused operation, with the same bits.
 #pragma once
 
 #include "backend/forwarding_backend.hpp"

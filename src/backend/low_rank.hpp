@@ -31,8 +31,8 @@ struct LowRankShape {
 struct LowRankValues {
   std::span<const std::byte> a;  // [a_count, rank, inputs]; in tables [inputs, rank]
   std::span<const std::byte> b;  // [b_count, outputs, rank]
-  // Only for a change with lengths: an entry for each output of each matrix. An entry has the wanted length, and three dot products of the
-  // output's rows of W and of B A. From these dot products the length of the row of W + scale * B A can be computed for any scale.
+  // Only for a change with lengths (DoRA): one entry for each output of each matrix. It has the wanted length, and three dot products of
+  // the output's rows of W and of B A. The length of the row of W + scale * B A can be computed from them for any scale, without W.
   struct Length {
     double wanted = 0.0;
     double base = 0.0, mixed = 0.0, change = 0.0;  // W W, W BA, BA BA

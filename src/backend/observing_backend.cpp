@@ -27,8 +27,8 @@ Status ObservingBackend::keep_rows(std::span<const Act> acts) {
   return ForwardingBackend::keep_rows(acts);
 }
 
-// Shows each row of a matrix's inputs to the observer. If the matrix has several heads, a row has the inputs of all heads, one after
-// another.
+// Shows each row of the matrix's inputs to the observer. If `weight` consists of several matrices (head_linear()), a row has the inputs
+// of all of them, one after another; each is shown with the index of its matrix.
 Status ObservingBackend::join(const Matrix& weight, Act in, Act) {
   const Seen& seen = seen_.find(&weight)->second;
   row_.resize(seen.heads * seen.inputs);

@@ -1,6 +1,6 @@
-// A backend that shows the inputs of matrices to an observer, to compute importance matrices, for example. JoiningBackend calls join()
-// after each product of a matrix. Here join() shows the product's input to the observer and adds nothing, so the bits stay the same. An
-// engine without an observer has no ObservingBackend, and pays nothing.
+// A backend that shows the inputs of matrices to an observer of the host, which computes importance matrices, for example. JoiningBackend
+// calls join() after each product of a matrix. Here join() shows the product's input to the observer and adds nothing, so the bits stay
+// the same. An engine without an observer has no ObservingBackend, and pays nothing.
 #pragma once
 
 #include <string>

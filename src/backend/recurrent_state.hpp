@@ -1,7 +1,8 @@
-// The layout of a recurrent layer's state in the KV cache, all f32. First come the rows' inputs that the convolution still sees, oldest
-// first: [width - 1][columns], where `width` is the number of positions that the convolution sees. Then come the heads' states
-// [keys][values], each cut into stripes of 16 values: [heads][stripes][keys][16]. A stripe is small enough to stay in the CPU's first-level
-// cache while a kernel computes all rows of a sequence.
+// The layout of one recurrent layer's state in the KV cache, all f32, the same for every backend:
+// 1. the inputs of the last rows, which the next convolution still sees, oldest first: [width - 1][columns]. `width`: the number of
+//    positions that the convolution sees
+// 2. the heads' states [keys][values], each cut into stripes of 16 values: [heads][stripes][keys][16]. A stripe is small enough to stay in
+//    the CPU's first-level cache while a kernel computes all rows of a sequence
 #pragma once
 
 #include <cstdint>

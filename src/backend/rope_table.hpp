@@ -1,5 +1,5 @@
-// The angles of rotary positions (Su et al. 2021), the same for every backend: computed in double by the library's own sine and cosine,
-// and rounded once.
+// The angles of rotary positions (rope; Su et al. 2021). Every backend computes them here, so that all have the same bits: in double, by
+// the library's own sine and cosine, and rounded to float once.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// The CPU backend: runs an instruction set's kernels on an Executor. Activations are f32. Products read their input as prepared rows, in
-// the form that the family of their arithmetic needs (prepared_rows.hpp). Rows are prepared once for all products of the same input.
+// The CPU backend: computes a model's operations with the kernels of one instruction set, on the threads of an Executor. Activations are
+// f32. Products read their input as prepared rows, in the form that the family of their arithmetic needs (prepared_rows.hpp). Rows are
+// prepared once for all products of the same input.
 #pragma once
 
 #include <memory>
@@ -158,14 +159,14 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] Family family_of(const Matrix& weight, std::size_t rows) const noexcept;
   [[nodiscard]] Family unrounded_family_of(PackedForm form, std::size_t rows) const noexcept;
   [[nodiscard]] Family attention_family_of(KvType type) const noexcept;
-  // Returns whether products of 16-bit weights, keys and values are computed in the families that AMX's tile registers compute (bf16,
-  // bf16x3).
+  // Returns true if 16-bit weights, keys and values are multiplied in families bf16 and bf16x3, which AMX's tile registers compute: on
+  // machines with AMX, and with numerics bf16 or invariant on all machines.
   [[nodiscard]] bool as_tiles() const noexcept;
   [[nodiscard]] const Linear& kernel_of(const Matrix& weight) const noexcept;  // the kernel for the number of rows of the step
   // Computes the products of `parts`, which all read the input `in`, as one piece of parallel work.
   void multiply(std::span<const backend::LinearPart> parts, const Input& in, float* residual) noexcept;
   void run(std::span<const Product> products, std::size_t items) noexcept;
-  // Computes the products of all parts. The parts have the same input, but may need it in several forms, because their weights do.
+  // Computes the products of all parts. They have the same input, but weights of different formats may need it in different forms.
   // prepare(kind) returns the input in one form (InputKind).
   template <class Prepare>
   Status multiply_all(std::span<const backend::LinearPart> parts, Prepare prepare, Act residual = Act::count);
@@ -195,8 +196,9 @@ class CpuBackend final : public backend::Backend {
   [[nodiscard]] std::span<const KvView> branches_of(const backend::RowTable& row) const noexcept {
     return std::span<const KvView>(sequences_).subspan(row.also, row.n_also);
   }
-  // The parts of experts(), which follow ExpertSlots::deal() in this order: prepare_slots() prepares the inputs of all slots.
-  // multiply_slots() computes the products with all experts' matrices in `parts`. join_slots() lets ExpertProducts change the products.
+  // The steps of experts(). A slot is a row together with one of its experts (expert_slots.hpp). After ExpertSlots::deal() follow, in
+  // this order: prepare_slots() prepares the inputs of all slots; multiply_slots() multiplies them by their experts' matrices in `parts`;
+  // join_slots() lets ExpertProducts (adapters) change the products.
   template <class Fill>
   void prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept;
   struct SlotsPart {
@@ -210,8 +212,8 @@ class CpuBackend final : public backend::Backend {
   void add_up_slots(std::size_t width, std::size_t n_used, Act out) noexcept;
   template <class InputOf>
   void join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept;
-  // Recurrent layers. find_states() finds the states of the step's rows (StateRows::find()). recur() computes the recurrence of all heads
-  // along each sequence.
+  // Helpers of recurrent layers. find_states() finds the memory of the states before and after the step's rows (StateRows::find()).
+  // recur() computes the recurrence of all heads along each sequence.
   void find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
     state_rows_.find(std::span(rows_).first(n_rows_), sequences_, layer, offset);
   }

@@ -1,4 +1,4 @@
-// CpuBackend::explain(): the kernel and the family of every operation.
+// CpuBackend::explain(): lists the kernel and the family of every operation, as users see them in `explain` output.
 #include <algorithm>
 #include <string>
 #include <string_view>

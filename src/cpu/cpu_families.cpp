@@ -1,6 +1,7 @@
-// Chooses the family (the order of arithmetic) of each product (docs/reference/numerics.md). Quantised weights have the same family on
-// every machine. 16-bit weights, and keys and values of less than 32 bits, get the family that is fastest on this machine. Exception: if
-// all machines must give the same bits, they get the family that machines with AMX's tile registers use.
+// Chooses the family (the order of arithmetic, which decides the bits) of each product (docs/reference/numerics.md). By default:
+// quantised weights have the same family on every machine. 16-bit weights, and keys and values of less than 32 bits, get the family that
+// is fastest on this machine. Exception: if all machines must give the same bits, they get the family that machines with AMX's tile
+// registers use.
 #include "cpu/cpu_backend.hpp"
 #include "cpu/products/rounded_rows.hpp"
 
@@ -30,11 +31,13 @@ Family CpuBackend::unrounded_family_of(PackedForm form, std::size_t rows) const 
   return has(family) ? family : Family::reference;
 }
 
-// Returns the family of a matrix's products. If the model rounds the matrix's inputs to 8 bits (InputRounding), nothing else is rounded
-// between one rounding of the model and the next. The reason: the next rounding hides an error that is smaller than half the distance of
-// neighbouring rounded numbers, but turns a larger error into this whole distance. So rows are multiplied in int8 only if the model's
-// rounded numbers are integers under a scale that whole blocks share. Otherwise they are multiplied in f32. For weights in few bits, only
-// the portable kernels compute in f32.
+// Returns the family of a matrix's products. Most models do not round a matrix's inputs: then unrounded_family_of() decides.
+//
+// If the model rounds the inputs to 8 bits (InputRounding), the library must round nothing else between one rounding of the model and the
+// next. The reason: the next rounding hides an error that is smaller than half the distance of neighbouring rounded numbers, but turns a
+// larger error into this whole distance. So rows are multiplied in int8 only if the model's rounded numbers are integers under a scale
+// that whole blocks share, because the integers then are exactly the model's. Otherwise rows are multiplied in f32. For weights in few
+// bits, only the portable reference kernels compute in f32.
 Family CpuBackend::family_of(const Matrix& weight, std::size_t rows) const noexcept {
   if (weight.rounding.to == RoundedInputs::none || numerics_ == Numerics::reference) return unrounded_family_of(weight.form, rows);
   const auto has = [&](Family family) { return kernels_.product(family, weight.form).few.run != nullptr; };

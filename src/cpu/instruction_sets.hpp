@@ -33,9 +33,9 @@ struct ClaimedSet {
   std::string refused;
 };
 
-// Chooses a set like choose_set(). For amx also asks the system for tile registers (Linux, Documentation/arch/x86/xstate.rst). The system
-// gives them to the whole process: the signal frames of all present and later threads grow by 8 KB. If the system refuses and `wanted` is
-// automatic, takes the next best set.
+// Chooses a set like choose_set(). If the choice is amx, also asks the system for permission to use tile registers (Linux,
+// Documentation/arch/x86/xstate.rst). The permission is for the whole process: the signal frames of all present and later threads grow by
+// 8 KB. If the system refuses and `wanted` is automatic, takes the next best set.
 [[nodiscard]] Result<ClaimedSet> claim_set(InstructionSet wanted);
 
 // Chooses a set like claim_set(), with `sets` as the sets of the machine. ask_for_tiles() returns whether the system gives tile registers.

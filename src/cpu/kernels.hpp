@@ -1,6 +1,7 @@
-// The kernels of an instruction set: a table of functions, which the backend calls without knowing the set. The kernels' sources are in
-// src/cpu/kernels, compiled once for each set. The kernels share with other code only this header and the headers that it includes. These
-// headers have only constants and plain structs, so that objects of different sets share no code.
+// The kernels of an instruction set, as a table of functions (Kernels). The backend calls them without knowing the set. The kernels'
+// sources are in src/cpu/kernels, compiled once for each set. The kernels share with other code only this header and the headers that it
+// includes, which have only constants and plain structs. The reason: a function that both included could be compiled with AVX-512, for
+// example, and then be called on a machine without AVX-512.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,7 @@ inline constexpr std::size_t kFastestRows = 64;
 // From this many rows of a task on, outputs are stored past the caches. Exception: kernels whose weights stream.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
-// The way in which kernels for few rows prefetch weights: how far ahead, and which cache lines. Such kernels read each weight once from
-// memory.
+// How kernels for few rows prefetch weights, which they read from memory once each: how far ahead, and which cache lines.
 struct Ahead {
   std::size_t bytes = 3072;  // distance from the weights that are read to the weights that are prefetched
   bool all_lines = true;     // false: prefetches only the first line of each step, and only of steps of at least four lines
@@ -45,10 +45,10 @@ struct LinearJob {
   std::byte* scratch = nullptr;        // the kernel's scratch_bytes, aligned to 64
   Ahead ahead = {};
 
-  // Returns whether to write outputs past the caches (non-temporal stores), with a fence before the job ends. For many rows this is faster.
-  // Their outputs would be evicted from the caches before they are read, and a store that misses the caches waits tens of ns for its cache
-  // line. This waiting was a fifth of the time of a product in 8-bit tiles, and a third in bf16. The outputs of few rows stay in the
-  // caches.
+  // Returns whether to write outputs past the caches (non-temporal stores), with a fence before the job ends. true for many rows: their
+  // outputs would be evicted from the caches before they are read, and a normal store that misses the caches waits tens of ns for its
+  // cache line. This waiting was a fifth of the time of a product in 8-bit tiles, and a third in bf16. false for few rows, whose outputs
+  // stay in the caches, or if `out` is not aligned for these stores.
   [[nodiscard, gnu::always_inline]] bool past_caches() const noexcept {
     return rows >= kRowsPastCaches && reinterpret_cast<std::uintptr_t>(out) % 64 == 0 && out_stride % 16 == 0;
   }
@@ -66,8 +66,8 @@ struct Linear {
   std::size_t tile_rows = 1;      // the most rows of a group (prepared_rows.hpp)
 };
 
-// Cuts rows into tasks, and the rows of a task into groups. `task`: rows of a task, which has whole groups. `group`: rows of a group; only
-// the last group may have fewer. All tasks have about the same size.
+// Cuts rows into tasks of about equal size, and the rows of a task into groups. `task`: rows of a task, a whole number of groups.
+// `group`: rows of a group (prepared_rows.hpp); only the last group of all may have fewer.
 struct RowCut {
   std::size_t group, task;
 
@@ -84,8 +84,8 @@ struct RowCut {
   }
 };
 
-// The kernels of a family for a packed form. `few` is for few rows and multiplies weights as they stream from memory; `many` is for
-// `many_from` rows and more. If there is no `many`, `few` is used for any number of rows.
+// The kernels of a family for a packed form. `few` is for few rows: it reads weights directly from memory, as they are packed. `many` is
+// for `many_from` rows and more, and may unpack the weights first. If there is no `many`, `few` is used for any number of rows.
 struct LinearPair {
   Linear few, many;
   std::size_t many_from = SIZE_MAX;  // rows
@@ -142,9 +142,10 @@ struct RecurrentKernels {
   StateFn delta_rule = nullptr, scan = nullptr;
 };
 
-// The numbers of an adapter's change (backend/low_rank.hpp): blocks of rows of A, and panels of B. Both are read from front to back. A block
-// has kLowRankBlock rows, whose vectors alternate  [inputs / kLowRankVector][kLowRankBlock][kLowRankVector]; the inputs and the rows are
-// filled up with zeros. A panel has the columns of B for kLowRankPanel outputs, one after another  [rank][kLowRankPanel].
+// The layout of the matrices A and B of an adapter's change (backend/low_rank.hpp), which kernels read from front to back. A is stored in
+// blocks of kLowRankBlock rows, whose vectors alternate: [inputs / kLowRankVector][kLowRankBlock][kLowRankVector]; the inputs and the
+// rows are filled up with zeros. B is stored in panels: a panel has the columns of B for kLowRankPanel outputs, one column after another:
+// [rank][kLowRankPanel].
 inline constexpr std::size_t kLowRankBlock = 4, kLowRankPanel = 64, kLowRankVector = 16;
 
 // The arguments of t = scale * A x, for some rows of A and some rows x.
@@ -191,8 +192,8 @@ struct Kernels {
   PrepareFn prepare[kInputForms] = {};
   Attend attention[kFamilies][kKvTypes] = {};
   bool has_tiles = false;
-  // The best settings for this CPU. Only kernels for few rows use them. If a product takes longer than reading its weights, its kernel
-  // always prefetches the next weights instead (kernels/products/upcoming.hpp).
+  // How far ahead kernels for few rows prefetch weights on this CPU. Other kernels, whose products take longer than reading their
+  // weights, do not use it: they prefetch the weights that they multiply next (kernels/products/upcoming.hpp).
   Ahead ahead = {};
   bool two_wide_products = false;  // this CPU computes two 512-bit products a cycle, so unpacking is a larger share of the time
 

@@ -11,8 +11,8 @@
 
 namespace tessera::cpu {
 
-// If an operation has fewer values than this, its work is not divided among threads: the work takes less time than waking a thread, which
-// takes 1 to 2 microseconds.
+// Operations with fewer values than this are computed by one thread: the work takes less time than waking another thread, which takes 1
+// to 2 microseconds.
 inline constexpr std::size_t kValuesWorthSharing = 8192;
 
 class Tasks {
@@ -59,8 +59,8 @@ class Tasks {
   }
 
  private:
-  // The largest number of slots, even if a host's executor runs more tasks at once. Each slot has scratch memory, so
-  // this limit also bounds the memory.
+  // The largest number of slots. If a host's executor runs more tasks at once, the number of slots is still this one. It limits the
+  // memory, because each slot has scratch.
   static constexpr std::size_t kMaxSlots = 1024;
 
   Executor& executor_;

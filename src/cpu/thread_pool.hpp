@@ -1,7 +1,7 @@
-// The engine's own executor: the calling thread and n - 1 workers. A decode step is a chain of short jobs, so a worker polls for the next
-// job for a short time, and then parks on a futex.
+// The engine's own executor, used if the host gives none: the calling thread and n - 1 worker threads. A decode step is a chain of short
+// jobs (parallel_for() calls). So after a job, a worker polls for the next job for a short time, and only then sleeps (on a futex).
 //
-// The caller takes tasks too, and waits only for workers that have joined the job. So a worker that is parked, or that the system has
+// The caller takes tasks too. It waits only for workers that have joined the job. So a worker that sleeps, or that the system has
 // preempted, delays nothing.
 #pragma once
 
@@ -41,8 +41,8 @@ class ThreadPool final : public Executor {
   // Counts the jobs. Workers poll this counter, so nothing else is in its cache line.
   alignas(64) std::atomic<std::uint32_t> generation_{0};
 
-  // The present job. All its members are in one cache line, since a worker that joins takes a task right after. Members that are not atomic
-  // are written only while the job is closed and no worker is in it.
+  // The present job. All its members are in one cache line, because a worker that joins (members_) reads the others right after. Members
+  // that are not atomic are written only while the job is closed (no kOpen) and no worker is in it.
   static constexpr std::uint32_t kOpen = std::uint32_t{1} << 31;
   alignas(64) std::atomic<std::uint32_t> members_{0};  // workers in the job; plus kOpen while more may join
   std::atomic<std::size_t> next_{0};                   // index of the next task

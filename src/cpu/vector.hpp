@@ -1,5 +1,6 @@
-// Vectors of four floats, by the compilers' vector extension: SSE on x86-64, NEON on ARM, with the same bits on both. Lanes are
-// independent. Multiplication and addition are rounded separately (-ffp-contract=off).
+// Vectors of four floats for the plain code of family reference-f32 and reference attention, by the compilers' vector extension: SSE on
+// x86-64, NEON on ARM, with the same bits on both. Lanes are independent. Multiplication and addition are rounded separately
+// (-ffp-contract=off).
 #pragma once
 
 #include <cstddef>

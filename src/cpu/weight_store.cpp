@@ -46,8 +46,9 @@ Result<std::byte*> WeightStore::take(std::uint64_t bytes) noexcept {
   return at;
 }
 
-// Makes the system provide memory for the weights' pages up to `end`. The system clears each page that it provides, which takes half of the
-// time of loading. So all threads do it, in pieces of milliseconds; loading can be stopped between two pieces.
+// Makes the operating system back the memory of the weights up to `end` with real pages, before weights are written there. The system
+// clears each page, which takes half of the time of loading. So all threads do it at once, in pieces of milliseconds; loading can be
+// stopped between two pieces.
 Status WeightStore::populate(const std::byte* end) noexcept {
   const std::size_t pieces = std::min(tasks_.slots(), kMostPieces);
   while (weights_.data() + populated_ < end) {

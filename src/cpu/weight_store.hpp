@@ -1,5 +1,5 @@
-// The weights of a CPU backend, packed into panels, in one buffer. Weights are added while a model is loaded, and then
-// only read.
+// The weights of a CPU backend, packed into panels (packed_layout.hpp), in one buffer. They are added while a model is loaded, and are
+// only read afterwards.
 #pragma once
 
 #include <cstddef>

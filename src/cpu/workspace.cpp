@@ -74,8 +74,8 @@ std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape, const Workspa
   return (shape.rows + most_tile_rows(rules.kernels) - 1) * bytes;
 }
 
-// Returns the bytes of the prepared rows of all experts. An expert's rows are in groups of the size of a tile, and the last group takes the
-// memory of a full group even if it is not full.
+// Returns the bytes of the prepared rows of all experts. An expert's rows are in groups of the size of a tile. Each expert's last group
+// has the memory of a full group, so up to most_tile_rows() - 1 rows are added for each expert.
 std::uint64_t slot_row_bytes(const backend::WorkspaceShape& shape, const Kernels& kernels) noexcept {
   const std::uint64_t slots = std::uint64_t{shape.rows} * shape.used_experts;
   const std::uint64_t rows = slots + std::min<std::uint64_t>(slots, shape.n_experts) * (most_tile_rows(kernels) - 1);

@@ -1,5 +1,5 @@
-// The CPU backend's working memory: where each buffer is in one allocation. The same function counts the bytes and
-// places the buffers, so that a plan has exactly the bytes that are taken later.
+// The CPU backend's working memory: one allocation, and where each buffer is in it. The same function (lay_out()) counts the bytes for
+// the plan and places the buffers later, so that the plan has exactly the bytes that are taken.
 #pragma once
 
 #include <cstddef>

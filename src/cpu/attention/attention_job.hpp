@@ -1,6 +1,6 @@
-// The arguments of attention kernels. A job is one call of a kernel: it multiplies some rows by keys and values of one KV head, for all
-// query heads that share this head (a query group). The rows are at consecutive positions of one sequence, or belong to several sequences
-// that share these keys. Constants and plain structs only (kernels.hpp).
+// The arguments of attention kernels. A job is one call of a kernel: attention of some rows over some chunks of keys of one KV head, for
+// all query heads that share this KV head (a query group). The rows are at consecutive positions of one sequence, or belong to several
+// sequences that share these keys. Constants and plain structs only (kernels.hpp says why).
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct KvTile {
 };
 
 struct AttendJob {
-  // K and V of the layer and head lie at these offsets in each page, laid out as in kv/block.hpp. Page i holds positions from
-  // i * page_tokens (16, 32 or 64) on. Pages without a visible key are not read.
+  // pages: the pages of the row's sequence; page i has the positions from i * page_tokens (16, 32 or 64) on. K and V of the layer and KV
+  // head are at the offsets k_offset and v_offset in each page, laid out as in kv/block.hpp. Pages without a visible key are not read.
   std::byte* const* pages = nullptr;
   std::size_t page_tokens = 0, k_offset = 0, v_offset = 0;
   std::size_t key_dim = 0, value_dim = 0;
@@ -38,8 +38,9 @@ struct AttendJob {
   std::uint64_t ahead = 0;     // number of later keys that a row sees too, but only keys before `end`
   std::uint64_t end = 0;       // end of the rows' text; only if `ahead` is not 0
   std::uint64_t globals = 0;   // not 0: a row sees only the keys below `globals` that lie before its window
-  // If not null, every row sees all keys of the job's chunks, and rows may belong to several sequences. Row i of the job is row
-  // row_numbers[i] of q, out and states; `position` is the position of the last key, and `window` is 0.
+  // If row_numbers is nullptr, the rows belong to one sequence and have consecutive positions. Otherwise the rows may belong to several
+  // sequences, and every row sees all keys of the job's chunks. Then row i of the job is row row_numbers[i] of q, out and states;
+  // `position` is the position of the last key, and `window` is 0.
   const std::uint32_t* row_numbers = nullptr;
   float scale = 1.0f;
   float softcap = 0.0f;          // scaled scores s become softcap * tanh(s / softcap); 0: no softcap
@@ -50,20 +51,22 @@ struct AttendJob {
   std::uint64_t first_chunk = 0, last_chunk = 0;  // the job's chunks: [first, last)
   float* out = nullptr;  // [rows][out_stride], of which the first [query_group][value_dim] are written
   std::size_t out_stride = 0;
-  // If not null, a row's chunks are computed by several jobs, one after another. Between two jobs, `out` has the weighted sum over the
-  // chunks that are computed, and `states` the largest score and the sum of the weights. If the sum is 0, no chunk has been computed yet.
+  // If states is nullptr, this job computes all chunks of its rows. Otherwise several jobs compute a row's chunks, one job after another.
+  // Between two jobs, `out` has the weighted sum over the chunks so far, and `states` the largest score and the sum of the weights. If
+  // the sum is 0, no chunk has been computed yet.
   float* states = nullptr;  // [rows][state_stride], of which the first [query_group][maximum, sum] are used
   std::size_t state_stride = 0;
   bool is_last = true;  // the last job of the rows: divides by the sum
-  // If not null, the results of chunks are not merged, and `out` and `states` are not written. Instead each chunk's partial result is
-  // written here, partial_stride floats apart:
+  // If partials is nullptr, the results of chunks are merged into `out`. Otherwise they are left for the caller to merge: `out` and
+  // `states` are not written, and each chunk's partial result is written to `partials`, partial_stride floats apart:
   //   [rows][query_group][value_dim of the weighted sum, maximum, sum of the weights]
-  // A sum of 0: the row sees no key of the chunk.
+  // If the sum is 0, the row sees no key of the chunk.
   float* partials = nullptr;
   std::size_t partial_stride = 0;
-  // If not null, the kernel also writes the scores of the keys that rows see in these chunks. A score s is written as s * kLog2E, the
-  // exponent of 2 from which the key's weight is computed. The score of head j of row i for a key is written to scores[i] + (first_head +
-  // j) * score_stride + the key's position. If scores[i] is null, no scores of row i are written.
+  // If scores is nullptr, scores are not kept. Otherwise (some rows vote) the kernel also writes the scores of the keys that these rows
+  // see in the job's chunks. A score s is written as s * kLog2E, the exponent of 2 from which the key's weight is computed. The score of
+  // head j of row i for a key is written to scores[i] + (first_head + j) * score_stride + the key's position. If scores[i] is null, row i
+  // does not vote, and none of its scores is written.
   float* const* scores = nullptr;  // [rows]; with row_numbers, indexed by row number
   std::size_t score_stride = 0, first_head = 0;
   std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
@@ -86,8 +89,8 @@ struct Attend {
   return value_dim + 2;
 }
 
-// Returns how many rows a task should have, if its kernel is fastest with `queries` queries. Each row has query_group queries, so a task of
-// one row can have more queries than that.
+// Returns how many rows a task should have, if its kernel is fastest with `queries` queries: `queries` / query_group, because each row
+// has query_group queries, but at least 1.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t attend_rows(std::size_t queries, std::size_t query_group) noexcept {
   return queries > query_group ? queries / query_group : 1;
 }

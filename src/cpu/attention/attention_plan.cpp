@@ -69,8 +69,8 @@ void AttentionPlan::start(const Call& call) noexcept {
   const std::size_t most_rows = attend_rows(call.queries, call.query_group);
   cut_rows(most_rows);
   find_globals();
-  // Blocks with more than half of the rows of a full task do not share chunks. Their tasks are large enough already, so they would gain
-  // little if rows of other sequences were added. If rows see later rows (shape.ahead), nothing is shared either, because no two sequences
+  // Only blocks with at most half of the rows of a full task share chunks. Larger blocks are large enough for a task already, so they
+  // would gain little from rows of other sequences. If rows see later rows (shape.ahead), nothing is shared, because no two sequences
   // have pages in common.
   shares_ = call.shape.ahead == 0 && shared_.find(call.rows, call.sequences, call.shape, most_rows / 2, blocks_);
   ahead_ = global_blocks_.empty() ? behind_globals() : Ahead::globals;
@@ -151,9 +151,9 @@ AttentionPhase AttentionPlan::phase_of(std::span<const RowBlock> blocks) const n
   return phase;
 }
 
-// Returns the phase of the present level of shared chunks. Blocks should be large: every block reads all keys of its chunks, so many small
-// blocks read the same keys again and again. Blocks are made smaller only if there are too few tasks for all threads even when chunks are
-// divided among tasks.
+// Returns the phase for the present level of shared chunks, with blocks of a suitable size. Large blocks are better: every block reads
+// all keys of its chunks, so many small blocks read the same keys again and again. Blocks are made smaller only if there are too few
+// tasks for all threads, even when the chunks of a block are divided among tasks.
 AttentionPhase AttentionPlan::shared_phase() noexcept {
   std::size_t most_rows = attend_rows(call_.queries, call_.query_group);
   for (;; most_rows = (most_rows + 1) / 2) {

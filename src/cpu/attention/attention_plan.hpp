@@ -1,10 +1,15 @@
-// Cuts the attention of a step into tasks. A task multiplies a block of rows by chunks of 256 keys. A block has rows of one sequence at
-// consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp). It has about the number of queries with
-// which the kernel is fastest. A row's chunks are always merged from left to right, so the bits do not depend on the blocks.
+// Cuts the attention of one layer in a step into tasks. A task multiplies a block of rows by chunks of 256 keys. A block has rows of one
+// sequence at consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp). Its size is about the
+// number of queries with which the kernel is fastest. A row's chunks are always merged from left to right, so the bits do not depend on
+// the blocks.
 //
-// A plan has phases, which are computed one after the other: global keys in front of windows; chunks before the shared ones; the levels of
-// shared chunks; the rest. Within a phase no block waits for another. If a phase has too few blocks for all threads, the chunks of its
-// blocks are divided among several tasks, and the partial results are merged afterwards.
+// A plan has phases, which are computed one after the other:
+// 1. global keys that lie before the rows' windows
+// 2. chunks before the shared chunks
+// 3. shared chunks, a phase for each level of the tree (shared_chunks.hpp)
+// 4. all other chunks
+// Phases that would be empty are left out. Within a phase no block waits for another. If a phase has too few blocks for all threads, the
+// chunks of its blocks are divided among several tasks, and the partial results are merged afterwards.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +37,9 @@ namespace tessera::cpu {
   return own + shape.ahead < row.end ? own + shape.ahead : row.end;
 }
 
-// The workspace has a buffer for partial results. It has room for split_pieces() chunks of split_queries() queries each; if blocks have
-// more queries, it has room for fewer chunks. split_floats() returns the size of the buffer: 0 with one thread, which never splits chunks.
-// `slots`: number of threads.
+// Sizes of the workspace's buffer for partial results, which attention needs if a block's chunks are divided among tasks. The buffer has
+// room for split_pieces() chunks with split_queries() queries each; if blocks have more queries, for fewer chunks. split_floats() returns
+// the size of the buffer: 0 with one thread, which never divides chunks. `slots`: number of threads.
 [[nodiscard]] constexpr std::size_t split_pieces(std::size_t slots) noexcept { return slots > 4 ? 16 * slots : 64; }
 [[nodiscard]] constexpr std::size_t split_queries(std::size_t query_group) noexcept {
   return query_group > 16 ? query_group : 16;
@@ -46,8 +51,8 @@ namespace tessera::cpu {
 
 struct AttentionPhase {
   std::span<const RowBlock> blocks;
-  // In phases of shared chunks: a list of rows of the step, and RowBlock::row is an index into this list. In other phases: nullptr, and
-  // RowBlock::row is the index of a row of the step.
+  // If row_numbers is nullptr, RowBlock::row is the index of a row of the step. Otherwise (phases of shared chunks) row_numbers is a list
+  // of rows of the step, and RowBlock::row is an index into the list.
   const std::uint32_t* row_numbers = nullptr;
   bool is_last = true;                         // no chunks of these rows come in a later phase
   std::uint64_t globals = 0;                   // AttendJob::globals
@@ -96,8 +101,9 @@ class AttentionPlan {
   std::vector<RowBlock> global_blocks_;  // blocks of rows whose windows do not see all global keys
 };
 
-// Merges `chunks` partial results of one row, which lie `stride` floats apart, in their order into the row's result so far: states
-// [query_group][maximum, sum], out [query_group][value_dim]. If the sum in `states` is 0, there is no result so far.
+// Merges `chunks` partial results of one row, in their order, into the row's result so far. The partial results lie `stride` floats
+// apart. The result so far: states [query_group][maximum, sum] and out [query_group][value_dim]. If the sum in `states` is 0, there is no
+// result so far.
 void merge_partials(const float* partials, std::size_t stride, std::size_t chunks, std::size_t query_group,
                     std::size_t value_dim, float* states, float* out) noexcept;
 // Finishes a row's result: adds the heads' sinks (if not null) to the sums, and divides `out` by the sums.

@@ -105,8 +105,8 @@ const Attend& CpuBackend::attend_kernel(const KvView& kv, std::uint32_t layer) c
   return kernels_.attend(attention_family_of(type), type);
 }
 
-// Returns the KV view of a block's first row. The view serves for all rows of the block: they belong to one sequence, or their sequences
-// have the block's chunks in the same pages.
+// Returns the KV view of a block's first row. It has the right pages for all rows of the block: they belong to one sequence, or their
+// sequences have the block's chunks in the same pages.
 const KvView& CpuBackend::kv_of(const AttentionPhase& phase, const RowBlock& block) const noexcept {
   return sequences_[rows_[phase.row_numbers != nullptr ? phase.row_numbers[block.row] : block.row].sequence];
 }
@@ -163,8 +163,8 @@ void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& p
   });
 }
 
-// Computes the phase's chunks in rounds. A round computes chunks until the workspace is full of partial results, and then merges the
-// results.
+// Computes a phase whose blocks are too few for all threads: several tasks divide the chunks of a block. Works in rounds. A round
+// computes chunks until the workspace is full of partial results, and then merges the results.
 void CpuBackend::attend_split(const AttentionCall& call, const AttentionPhase& phase) noexcept {
   const std::size_t heads = call.dims.kv_heads, group = call.shape.n_heads / heads, value_dim = call.dims.value_dim;
   const std::size_t units = phase.blocks.size() * heads;

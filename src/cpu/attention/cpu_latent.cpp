@@ -9,8 +9,8 @@
 
 namespace tessera::cpu {
 
-// Multiplies each head of all rows by the head's own matrix. A task has one head and some rows: it prepares these rows' inputs of the head,
-// and multiplies them by the whole matrix of the head.
+// Computes head h of out = W_h (head h of in), for all rows: each head has a matrix of its own. A task has one head and some rows: it
+// prepares these rows' inputs of the head, and multiplies them by the whole matrix of the head.
 Status CpuBackend::head_linear(const Matrix& weight, Act in, Act out) {
   const Activation& from = act(in);
   Activation& to = written(out);

@@ -1,5 +1,6 @@
-// Counts votes: how much the step's voting rows attend to each key (backend::RowVotes). The kernels write the scores of these rows to
-// AttendJob::scores. This file turns the scores into weights, the weights into integers, and adds the integers up.
+// Counts votes: how much the step's voting rows attend to each key (backend::RowVotes). From the votes, a token budget later decides
+// which keys to drop. The attention kernels write the scores of voting rows to AttendJob::scores. This file turns the scores into
+// attention weights, the weights' squares into integers, and adds the integers up for each key.
 #include <algorithm>
 #include <limits>
 
@@ -12,9 +13,9 @@ namespace {
 constexpr float kLn2 = 0x1.62e43p-1f;
 constexpr std::size_t kVoteBlock = 256;  // keys of a task
 
-// Turns the scores of n keys into weights: exp(score - the largest score), divided by the sum of these exponentials. `scores` has the
-// scores times log2(e) (AttendJob::scores). If the head has a sink, the sum includes the sink's exponential. The sum has 16 lanes (key mod
-// 16), so that compilers vectorise and every machine adds in the same order.
+// Turns the scores of n keys into attention weights, in place: exp(score - the largest score), divided by the sum of these exponentials.
+// `scores` has the scores times log2(e) (AttendJob::scores). If the head has a sink (not null), the sum includes the sink's exponential.
+// The sum has 16 lanes (key i is added to lane i mod 16), so that compilers vectorise and every machine adds in the same order.
 void votes_of(float* scores, std::size_t n, const float* sink) noexcept {
   float top = -std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < n; ++i) top = scores[i] > top ? scores[i] : top;
@@ -59,8 +60,8 @@ void CpuBackend::count_votes(const backend::AttentionShape& shape) noexcept {
   });
   std::size_t keys = 0;
   for (const backend::RowVotes& row : voters_.all()) keys = std::max(keys, seen_by(row).last);
-  // A task has keys of its own, and adds the votes of all rows for these keys. So no two tasks add to the same sum, although rows may share
-  // sums.
+  // A task has its own range of keys, and adds the votes of all rows for these keys. So no two tasks add to the same sum, although
+  // several rows may add to one sum (RowVotes::of_keys).
   for_each((keys + kVoteBlock - 1) / kVoteBlock, 1, [&](std::size_t block, std::byte*) {
     for (const backend::RowVotes& row : voters_.all()) {
       const Seen seen = seen_by(row);

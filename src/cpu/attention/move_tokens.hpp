@@ -1,5 +1,6 @@
-// Moves tokens to lower positions in a sequence, when tokens before them are removed. A key was rotated by its position when it was
-// written (Su et al. 2021); rotating it back by the difference makes it a key of the new position, up to rounding.
+// Moves the keys and values of tokens to lower positions in a sequence, when tokens before them are removed. A key was rotated by its
+// position when it was written (rope; Su et al. 2021). Rotating it back by the difference makes it a key of the new position, up to
+// rounding.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct Keys {
 };
 
 // Returns the 32 keys from `position` on, as f32 [key_dim][stride]. Only keys [first, last) of the 32 are valid; the others may have any
-// value.
+// value. If the pages have F32 in this layout, returns a pointer into a page; otherwise decodes the keys to `scratch`.
 Keys load_keys(const KvLayerView& kv, std::size_t head, std::uint64_t position, std::size_t first, std::size_t last,
                float* scratch) noexcept {
   const std::size_t page_tokens = kv.page_tokens;

@@ -1,5 +1,5 @@
-// Rotary positions (Su et al. 2021): the factors by which kernels rotate, and the rotation in plain code, for keys that move to other
-// positions.
+// Rotary positions (rope; Su et al. 2021) on the CPU: rope_factors() makes the factors by which the kernel Elementwise::rope rotates
+// queries and keys; rope() is the rotation in plain code, for keys that move to other positions.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace tessera::cpu {
 
-// Writes the factors of a rotation for Elementwise::rope. First a cosine for each element (of its pair's angle), which multiplies the
-// element. Then a sine for each element, which multiplies the element's partner (negative for a pair's first element). Each array is [2 *
-// pairs], in the order of the elements.
+// Writes the factors with which Elementwise::rope rotates a head at a position: out[i] = cosine[i] * x[i] + sine[i] * (the partner of
+// x[i]). First the cosines, then the sines, each [2 * pairs] in the order of the elements. Both elements of a pair have the cosine and
+// the sine of the pair's angle, times the rope's magnitude, but the sine of the pair's first element is negative.
 void rope_factors(const backend::RopeTable& rope, std::uint64_t position, float* factors) noexcept;
 
 // Rotates the first 2 * n_pairs elements of a head by the angles in `table`: [n_pairs][cos, sin].

@@ -14,8 +14,9 @@ void SharedChunks::reserve(std::size_t rows) {
   before_.reserve(rows);
 }
 
-// Compares the pages of readers a and b, page by page, from their first chunk on. Returns the index of the first page that differs. If no
-// page differs, returns the end of the reader that ends first. Precondition: both begin with the same chunk (Reader::first).
+// Compares the pages of readers a and b, from their first chunk on. Returns the index of the first page that differs: up to there they
+// share pages. If no page differs, returns the end of the reader that ends first. Precondition: both begin with the same chunk
+// (Reader::first).
 std::size_t SharedChunks::first_difference(const Reader& a, const Reader& b) noexcept {
   const std::size_t end = std::min(a.last, b.last) * a.chunk_pages;
   std::size_t page = a.first * a.chunk_pages;
@@ -76,8 +77,8 @@ bool SharedChunks::find(std::span<const backend::RowTable> rows, std::span<const
     for (std::size_t i = node.begin; i < node.end; ++i) {
       RowBlock& block = blocks[readers_[i].block];
       if (block.chunks.first < node.from) before_.push_back({block.row, block.rows, {block.chunks.first, node.from}});
-      // A neighbour of a reader is the reader before it or after it in the sorted list. The block keeps only the chunks after those that it
-      // shares with either neighbour. `after`: the end of the chunks that it shares with the next reader.
+      // The block keeps only the chunks after those that it shares with a neighbour: the reader before it or after it in the sorted list.
+      // `after`: the end of the chunks that it shares with the next reader.
       const std::uint64_t after = i + 1 < node.end ? readers_[i + 1].common : node.from;
       block.chunks.first = std::max(after, i > node.begin ? readers_[i].common : node.from);
     }

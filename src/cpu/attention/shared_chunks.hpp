@@ -1,7 +1,7 @@
-// Finds the chunks of keys that several sequences of a step share. Forks, samples, beams and adopted prefixes have the
-// same pages at the same positions, so their page tables begin with the same addresses. Sorted by these addresses, sequences
-// that share a beginning lie side by side, and their beginnings form a tree. For example, five sequences have the same system
-// prompt of 1,024 tokens, and three of them go on with the same 512:
+// Finds the chunks of keys that several sequences of a step share, so that attention reads these keys once for the rows of all the
+// sequences. Forks, samples, beams and adopted prefixes have the same pages at the same positions, so their page tables begin with the
+// same addresses. Sorted by these addresses, sequences that share a beginning lie side by side, and their beginnings form a tree. For
+// example, five sequences have the same system prompt of 1,024 tokens, and three of them go on with the same 512:
 //
 //   level 0   chunks 0 to 3   rows of all five
 //   level 1   chunks 4, 5     rows of the three
@@ -23,9 +23,9 @@ class SharedChunks {
  public:
   void reserve(std::size_t rows);
 
-  // Looks for chunks of this layer that several blocks share, among the blocks of at most `most_rows` rows. Returns whether there are any.
-  // If there are, goes to level 0 of the tree, and shortens `blocks` to the chunks after the shared ones. Allocates nothing if there are no
-  // more rows than reserved.
+  // Looks for chunks that several blocks share in the layer of `shape`, among the blocks of at most `most_rows` rows. Returns whether
+  // there are any. If there are, goes to level 0 of the tree, and shortens `blocks` to the chunks after the shared ones. Allocates
+  // nothing if there are no more rows than reserved.
   bool find(std::span<const backend::RowTable> rows, std::span<const KvView> sequences,
             const backend::AttentionShape& shape, std::size_t most_rows, std::span<RowBlock> blocks) noexcept;
 

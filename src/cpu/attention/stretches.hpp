@@ -1,7 +1,7 @@
 // Divides the items of a piece of parallel work among slots. A slot stands for one thread. Each slot has a stretch: consecutive items,
 // which it takes from the front, in order. So a slot's thread reads weights and rows that lie side by side, and uses the data that it has
-// prefetched. A slot whose stretch is empty takes the second half of the longest stretch, so that threads of unequal speed end together. No
-// item waits for another item.
+// prefetched. If a slot's stretch is empty, the slot takes the second half of the longest stretch, so that threads of unequal speed end
+// at the same time. No item waits for another item.
 #pragma once
 
 #include <algorithm>

@@ -57,8 +57,8 @@ class Voters {
 
   [[nodiscard]] bool any() const noexcept { return !at_.empty(); }
   [[nodiscard]] std::span<const backend::RowVotes> all() const noexcept { return voters_; }
-  // For each row of the step: a pointer to its scores [heads][stride()], which are turned into votes later; nullptr if the row does not
-  // vote.
+  // Returns, for each row of the step, a pointer to the memory for its scores [heads][stride()], which attention writes and count_votes()
+  // turns into votes; nullptr if the row does not vote.
   [[nodiscard]] float* const* scores() const noexcept { return at_.data(); }
   [[nodiscard]] std::size_t stride() const noexcept { return stride_; }
 

@@ -1,4 +1,4 @@
-// Writing of keys and values to the cache.
+// Writes keys and values to the pages of the KV cache.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Mixtures of experts. Each row goes to its experts, and an expert multiplies all its rows at once, so that its weights are read once a
-// step. A row's result does not depend on the other rows.
+// The CPU backend's mixtures of experts (operation experts()). Each row goes to its experts. An expert multiplies all its rows at once,
+// so that its weights are read once a step. A row's result does not depend on the other rows.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace tessera::cpu {
 
-// Prepares the row of each slot in the form in which the expert's part of `weight` is multiplied. (A slot is a row together with an expert
-// that was chosen for it.) fill(slot, to) writes the row's values to `to`.
+// Prepares the input of each slot, in the form in which the slot's expert multiplies it by `weight`. (A slot is a row together with one
+// of the experts that were chosen for it.) fill(slot, to) writes the row's values to `to`.
 template <class Fill>
 void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill fill) noexcept {
   ExpertSlots& s = experts_;
@@ -88,8 +88,8 @@ void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases b
   run(s.products, items);
 }
 
-// Lets `behind` change each slot's product (behind.join(), which gets the product and its input), and then adds the bias. input_of(slot)
-// returns the input of the slot's product.
+// Lets `behind` (an adapter, for example) change each slot's product: calls behind.join() with the product and its input. Then adds the
+// bias. input_of(slot) returns the input.
 template <class InputOf>
 void CpuBackend::join_slots(backend::ExpertProducts& behind, std::initializer_list<SlotsPart> parts, InputOf input_of) noexcept {
   const ExpertSlots& s = experts_;

@@ -1,5 +1,5 @@
-// The working memory of experts(). A slot is a row together with one of the experts that were chosen for it. The slots
-// of an expert lie side by side, ordered by row.
+// The working memory of the CPU backend's experts(). A slot is a row together with one of the experts that were chosen for it: one input
+// that one expert multiplies. Slots are ordered by expert, then by row, so that an expert's inputs lie side by side.
 #pragma once
 
 #include <algorithm>
@@ -62,8 +62,7 @@ struct ExpertSlots {
     return (expert + 1 < n_experts ? first[expert + 1] : n_slots) - first[expert];
   }
 
-  // Sorts the slots (pairs of a row and one of its experts) by expert, then by row. `chosen` has the experts of each
-  // row.
+  // Makes the slots of a step, from `chosen`, which has the experts of each row. Orders them by expert, then by row.
   void deal(std::size_t n_rows, std::uint32_t experts, std::uint32_t n_used) noexcept {
     n_experts = experts;
     n_slots = static_cast<std::uint32_t>(n_rows * n_used);

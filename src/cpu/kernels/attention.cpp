@@ -1,6 +1,10 @@
-// Attention with vectors. The lanes of a tile are keys, or dimensions of values; each lane has its own sums (docs/reference/numerics.md). A
-// job with many queries expands keys and values in scratch, once for all queries. A job with few queries expands them in registers, each
-// time they are read.
+// The attention kernels of instruction sets without AMX tiles: for some rows and one KV head, softmax(scale q k) v over chunks of keys.
+// This file has the matrix products (scores = queries by keys; weighted sums = weights by values); chunks.hpp has the rest. A vector has
+// 16 lanes: 16 keys while scores are computed, 16 dimensions while values are added up. Each lane has its own sum
+// (docs/reference/numerics.md).
+//
+// Keys and values that a product cannot read as they are stored are expanded (converted). If a job has many queries, they are expanded
+// once, to scratch, for all queries. If it has few queries, they are expanded in registers each time that they are read.
 #include "cpu/kernels/attention/chunks.hpp"
 #include "cpu/kernels/attention/rows.hpp"
 #include "cpu/kernels/bf16_pairs.hpp"
@@ -20,8 +24,8 @@ constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
 constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as pages hold them
 
-// Cuts a product into tiles of at most kMostSums sums (rows times tiles of keys or values). Calls fn(Count<rows>, first row, Count<tiles>,
-// first tile) for each tile. Together the tiles cover all rows and all `n` tiles of keys or values.
+// Cuts a product of `rows` rows by `n` tiles (of keys or values) into pieces whose sums fit the registers: at most kMostSums vectors of
+// sums, which is rows times tiles. Calls fn(Count<rows>, first row, Count<tiles>, first tile) for each piece.
 template <std::size_t kMostRows, std::size_t kMostSums, class Fn>
 TESSERA_INLINE void by_sums(std::size_t rows, std::size_t n, Fn fn) {
   by_rows<kMostRows>(rows, [&]<std::size_t kR>(Count<kR> of_rows, std::size_t row) TESSERA_LAMBDA {
@@ -95,9 +99,10 @@ struct Chains {
   }
 };
 
-// The matrix product of families bf16 and bf16x3. Vectors compute the same bits as the tile unit. Every 32 numbers have two chains, one
-// over the even and one over the odd numbers. The sum of both chains is added to the result. Denormals count as zeros. With two parts
-// (bf16x3) every 32 numbers are multiplied three times: low by high parts, high by low, high by high.
+// The matrix product of families bf16 and bf16x3, with vectors that compute the same bits as AMX's tile unit. A sum takes 32 numbers at a
+// time: one chain adds up the products of the even numbers, another chain those of the odd numbers, and the sum of both chains is added
+// to the result. Denormals count as zeros. If kParts is 2 (bf16x3), each number is the sum of a high and a low bf16. Then every 32
+// numbers are multiplied three times: low by high parts, high by low, high by high. (Low by low is too small to matter.)
 template <std::size_t kParts, class From>
 struct PairChains {
   static constexpr bool kInterleaves = false;

@@ -1,4 +1,5 @@
-// Rounding to bf16, and the floating-point state of the bf16 families.
+// Conversions to bf16 (of floats, F16, FP8, INT8 and INT4), for products and attention in the bf16 families, and the floating-point state
+// that these families need (denormals are zeros).
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -16,8 +17,8 @@ TESSERA_INLINE U32x16 to_bf16(F32x16 x) {
   return (kept | (bits & broadcast(0x80000000u))) & broadcast(0xffff0000u);
 }
 
-// Store 32 numbers rounded to bf16, one after another. store_both_parts() also stores the low parts: the difference that was lost, rounded
-// to bf16.
+// Store 32 numbers (`a`, then `b`) rounded to bf16, the high parts. store_both_parts() also stores the low parts: for each number, the
+// difference that rounding lost, rounded to bf16 too.
 TESSERA_INLINE void store_high_parts(std::byte* to, F32x16 a, F32x16 b) {
 #if defined(__AVX512BF16__)
   const __m512bh both = _mm512_cvtne2ps_pbh(b.r[0], a.r[0]);
@@ -64,8 +65,8 @@ TESSERA_INLINE U32x16 bf16_of_bytes(const std::byte* at) {
 #endif
 }
 
-// Returns 16 pairs of E4M3 (core/float8.hpp) as bf16: 1/256 of each, which bf16 holds exactly. No operand is a denormal float, which would
-// be slow.
+// Converts 16 pairs of E4M3 numbers (FP8; core/float8.hpp) to bf16, each divided by 256. bf16 holds these quotients exactly, and no
+// operand of the conversion is a denormal float, which would be slow.
 TESSERA_INLINE U32x16 bf16_of_fp8(const std::byte* at) {
 #if defined(__AVX512BF16__)
   const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
@@ -98,9 +99,9 @@ TESSERA_INLINE void multipliers_of(const std::byte* at, F32x16Pair& low, F32x16P
   high = {lane(2), lane(3)};
 }
 
-// Expands 16 pairs of bytes into two rows of pairs of bf16. Each byte has two signed numbers of four bits. The numbers in the lower four
-// bits times `of_low` go to row `low`; those in the upper four bits times `of_high` go to row `high`. Products have 8 bits, so bf16 holds
-// them exactly.
+// Expands 16 pairs of bytes (keys or values in INT4) into two rows of pairs of bf16. Each byte has two signed numbers of four bits: the
+// lower one, times `of_low`, goes to row `low`; the upper one, times `of_high`, goes to row `high`. A product has at most 8 bits, so bf16
+// holds it exactly.
 TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x16Pair of_high, std::byte* low, std::byte* high) {
   const I32x16 pairs = load_i16(at);
   // Uninitialised memory may give products of more than 8 bits. The mask keeps the surplus bits out of the other number of the pair.
@@ -122,9 +123,9 @@ TESSERA_INLINE void bf16_of_nibbles(const std::byte* at, F32x16Pair of_low, F32x
 }
 
 #if defined(__AVX512BF16__)
-// Expands two rows of 16 pairs of bytes to bf16 at once. Uses shifts, because shuffles take execution slots from products. The lanes are
-// mixed: `even` gets the pairs of the even lanes, eight of the first row and then eight of the second; `odd` gets the pairs of the odd
-// lanes.
+// Expands two rows of 16 pairs of bytes to bf16 at once, with shifts instead of shuffles, because a shuffle takes the place of a product
+// in the CPU's execution units. The price: the lanes are mixed. `even` gets the pairs of the even lanes, eight of the first row and then
+// eight of the second; `odd` gets the pairs of the odd lanes. unmix_rows() restores the order.
 TESSERA_INLINE void bf16_of_bytes_mixed(const std::byte* first, const std::byte* second, U32x16& even, U32x16& odd) {
   const __m512i one = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)));
   const __m256i other = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second));
@@ -153,16 +154,18 @@ TESSERA_INLINE U32x16 bf16_of_halves(const std::byte* at) {
 }
 #endif
 
-// Returns numbers of f16 rounded to bf16, with the same bits as to_bf16(). The difference to the number has at most 3 bits, so bf16 holds
-// it exactly. The method is Veltkamp's splitting: 65537 times a number of 11 bits, rounded to 24 bits, is 65536 times the number (exact and
-// even) plus the number rounded to 8 bits. An infinity becomes NaN, and so does the difference.
+// Returns numbers that were f16, as floats rounded to bf16, with the same bits as to_bf16() but in three operations. The difference
+// between a number and the result has at most 3 bits, so bf16 holds the difference exactly. Method (Veltkamp's splitting): 65537 * x,
+// rounded to a float's 24 bits, is 65536 * x (exact and even) plus x rounded to 8 bits; subtracting 65536 * x leaves x rounded to 8 bits.
+// An infinity becomes NaN, and so does the difference.
 TESSERA_INLINE F32x16 high_of_f16(F32x16 x) {
   const F32x16 scaled = x * broadcast(65537.0f);
   return scaled - (scaled - x);
 }
 
-// While this object lives, denormal operands and results count as zeros, as in the tile instruction TDPBF16PS. The compiler moves no access
-// to memory across its constructor or destructor, and so no arithmetic either, since all arithmetic here begins and ends in memory.
+// While an object of this class lives, denormal operands and results count as zeros, as in AMX's tile instruction TDPBF16PS, so that
+// vectors compute the same bits. The compiler moves no access to memory across the constructor or the destructor, and so no arithmetic
+// either, since all arithmetic here begins and ends in memory.
 class FlushDenormals {
  public:
   [[gnu::always_inline]] FlushDenormals() noexcept : state_(native::fp_state()) {

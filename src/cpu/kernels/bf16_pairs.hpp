@@ -1,7 +1,7 @@
-// Family bf16-pairs: an output is one chain of additions. The values of k are taken in pairs: 0 and 1, 2 and 3, ... For each pair the chain
-// first adds the product (weight times activation) at the odd k, and then the product at the even k. Denormals are zeros
-// (docs/reference/numerics.md). According to Intel's manual (volume 2, operation of VDPBF16PS), the instruction VDPBF16PS computes exactly
-// this. On Zen 4 it does, too. Only instruction sets with this instruction have the family.
+// The arithmetic of family bf16-pairs, the products of BF16 weights on CPUs with the instruction VDPBF16PS (docs/reference/numerics.md).
+// An output is one chain of additions, over pairs of k: 0 and 1, 2 and 3, ... For each pair the chain first adds the product (weight
+// times activation) at the odd k, and then the product at the even k. Denormals are zeros. Intel's manual (volume 2, operation of
+// VDPBF16PS) defines the instruction like this, and Zen 4 computes the same. Instruction sets without VDPBF16PS do not have the family.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -10,14 +10,15 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Adds the two products of a pair of k to each lane of `acc`, and returns the sums. `w`: in each lane an output's two weights, as bf16 (the
-// weight at the even k in the lower half). `x`: the two activations in the same order, for all lanes.
+// Adds to each lane of `acc` the products for a pair of k, and returns the sums. `w`: each lane has two weights of its output, as bf16
+// (the weight at the even k in the lower half). `x`: the row's two activations in the same order; all lanes use them.
 TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
   return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
 }
 
-// Returns whether this machine's VDPBF16PS computes as the family is defined. That is: two fused multiply-adds, first that of the odd k.
-// Denormal operands and results become zeros. A result counts as denormal if it is denormal after rounding.
+// Returns whether this machine's VDPBF16PS computes exactly what the family defines; the family is used only if it does. Defined are two
+// fused multiply-adds, first the one of the odd k, and zeros for denormal operands and results. A result counts as denormal if it is
+// denormal after rounding.
 [[gnu::noinline]] static bool pairs_are_as_written() noexcept {
   struct Case {
     float acc;

@@ -1,4 +1,5 @@
-// Reads quantised weights of the packed forms block32 and block256 (packed_layout.hpp), for 16 outputs at a time.
+// Unpacks quantised weights of the packed forms block32 and block256 (packed_layout.hpp) into bytes and scales, for products: 16 outputs
+// at a time.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -6,9 +7,9 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Reads the weights of a panel's 16 outputs for 32 consecutive values of k, which are eight groups of four. group(block, g) returns the
-// weights of group g: 64 bytes, whose lane n has the four integers of output n. d() and m() return the scale and the minimum of each
-// output, one in each lane.
+// Reads weights of packed form block32: of a panel's 16 outputs, for 32 consecutive values of k, which are eight groups of four.
+// group(block, g) returns the weights of group g: 64 bytes, whose lane n has the four integers of output n. d() and m() return the scale
+// and the minimum of each output, one in each lane. (A weight is d * (integer - offset), in forms with minima d * integer + m.)
 template <PackedForm kForm>
 struct Packed32 {
   static constexpr FormLayout kLayout = form_layout(kForm);

@@ -1,6 +1,8 @@
-// Decodes a panel's weights for 32 values of k, for the families bf16 and bf16x3, into a plane of floats that bf16 holds exactly: [32
-// values of k][16 outputs]. Weights in blocks are rounded to bf16. A panel of F16 has 32 outputs, and an F16 weight is the exact sum of two
-// such floats, high and low. So F16 gives four planes: [half of the 32 outputs][high, low][32 values of k][16 outputs].
+// Decodes packed weights to floats, for products of the families bf16 and bf16x3 without AMX. Input: a panel's weights for 32 values of
+// k. Output: planes [32 values of k][16 outputs] of floats that bf16 holds exactly.
+// - BF16: one plane, converted exactly. Weights in blocks (Q4_K, for example): one plane, with the weights rounded to bf16.
+// - F16 (family bf16x3): a panel has 32 outputs, and a weight is the exact sum of a high and a low float. So there are four planes:
+//   [half of the 32 outputs][high, low][32 values of k][16 outputs].
 #pragma once
 
 #include "cpu/kernels/bf16.hpp"
@@ -19,8 +21,8 @@ TESSERA_INLINE void store_both_planes(std::byte* to, F32x16 f16) {
   store(to + kPlaneBytes, f16 - high);
 }
 
-// Reads a group, which has four consecutive values of k: each lane (an output) has four bytes, its integers. Calls fn(j, value) for j from
-// 0 to 3. `value`: in each lane, integer j of that lane minus `offset`, as a float.
+// Takes a group apart: the weights of 16 outputs for four consecutive values of k, of which each lane (an output) has four bytes. Calls
+// fn(j, value) for j from 0 to 3. `value`: in each lane, the lane's integer j minus `offset`, as a float.
 template <class Fn>
 TESSERA_INLINE void each_of_group(U8x64 group, std::int32_t offset, Fn fn) {
   const auto words = as<U32x16>(group);
@@ -65,8 +67,8 @@ TESSERA_INLINE void decode_block256(const std::byte* block, std::size_t j, std::
   }
 }
 
-// Decodes the weights of a panel for 32 values of k, from k = 32 * step on. For F16 also stores, in a second plane, the differences that
-// rounding to bf16 lost (planes: top of the file).
+// Decodes the weights of a panel for 32 values of k, k = 32 * step to 32 * step + 31, into the planes at `to` (see the top of the file).
+// For F16 also writes the planes of low parts, which have what rounding to bf16 lost.
 template <PackedForm kForm>
 TESSERA_INLINE void decode(const std::byte* panel, std::size_t step, std::byte* to) {
   constexpr FormLayout kLayout = form_layout(kForm);

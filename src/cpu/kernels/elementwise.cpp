@@ -1,5 +1,7 @@
-// Operations that are neither products nor attention. The order of arithmetic is written in docs/reference/numerics.md. Sums have 16 lanes
-// (element mod 16), which are then added in the order of a fixed tree. Products and sums are rounded separately.
+// Kernels of the operations that are neither products nor attention: norms, rope, activation functions, adding and multiplying rows
+// (struct Elementwise). The order of arithmetic is written in docs/reference/numerics.md. A sum over a row has 16 lanes: element i is
+// added to lane i mod 16. Then the lanes are added by halves (8 + 8, 4 + 4, 2 + 2, 1 + 1). Products and sums are rounded separately (no
+// fused multiply-add).
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 
@@ -75,7 +77,7 @@ void l2_norm(const float* x, float eps, float scale, std::size_t n, float* out) 
   map(x, n, out, [&](F32x16 v, auto) TESSERA_LAMBDA { return (v * by) * then; });
 }
 
-// Rotates a head: each element becomes the element times its own factor, plus its partner times the partner's factor (rope_factors()).
+// Rotates a head: each element becomes its cosine times the element, plus its sine times the other element of its pair (rope_factors()).
 void rope(const float* factors, std::size_t n_pairs, bool interleaved, float* head) noexcept {
   const std::size_t n = 2 * n_pairs;
   const float *own = factors, *partners = factors + n;

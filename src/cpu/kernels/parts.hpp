@@ -1,4 +1,4 @@
-// The functions by which the sources of this directory add their kernels to the table of the instruction set.
+// The functions by which the sources of this directory add their kernels to the table of the instruction set (Kernels).
 #pragma once
 
 #include "cpu/kernels.hpp"

@@ -1,4 +1,5 @@
-// Turns activations into the forms that products read (cpu/products/prepared_rows.hpp).
+// Kernels that prepare rows: they convert a row of activations to the form that a product reads (8-bit integers with scales, bf16;
+// cpu/products/prepared_rows.hpp).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"
@@ -31,8 +32,9 @@ TESSERA_INLINE I4 tops_of(const I32x16 (&v)[4]) {
   return reduce4(v, [](native::I a, native::I b) TESSERA_LAMBDA { return native::max(a, b); });
 }
 
-// The scales of four blocks. `counts`: all ones, or 0 for a block that becomes zeros. `inverse`: the factor that turns values into
-// integers. `scale`: the factor that turns integers back into values.
+// How the rows' values of four blocks are rounded to 8-bit integers, a block in each lane. `counts`: all ones; 0 for a block whose
+// integers all become zeros. `inverse`: the factor that turns values into integers. `scale`: the factor that turns integers back into
+// values.
 struct Grids {
   I4 counts;
   F4 inverse, scale;
@@ -124,8 +126,8 @@ void prepare_int8x256(const float* x, std::size_t n, std::byte* out, std::size_t
   }
 }
 
-// Calls fn(at, 16 values, the next 16 values) for each cache line of a row in bf16. `at`: distance of the line from the row's beginning, in
-// bytes of bf16. Values beyond the end of the row are zeros.
+// Calls fn(at, 16 values, the next 16 values) for each 32 values of a row, which are one cache line once they are bf16. `at`: where this
+// line begins in the row of bf16, in bytes. Values beyond the end of the row are zeros.
 template <class Fn>
 TESSERA_INLINE void by_lines(const float* x, std::size_t n, Fn fn) {
   std::size_t i = 0;

@@ -1,6 +1,10 @@
-// Convolutions and recurrences, a row at a time, in the order of arithmetic of docs/reference/numerics.md. Lanes are columns (in
-// convolutions) or values of a head (in recurrences); no sum goes across lanes. The state of a head is a matrix [keys][values]. A sum over
-// the keys has four chains of additions: key i belongs to chain i mod 4. The sum is (chain 0 + chain 2) + (chain 1 + chain 3).
+// Kernels of recurrent layers (gated delta rule, Mamba-2): the causal convolution, and the update of a head's state by one row. Both
+// compute one row at a time, in the order of arithmetic of docs/reference/numerics.md.
+//
+// In convolve() a vector's 16 lanes are columns of the row. In delta_rule() and scan() they are 16 neighbouring values of one head, whose
+// state S is a matrix [keys][values] (here "keys" is the state's first dimension, not attention's keys). No sum adds lanes of one vector.
+// A sum over the keys is computed in four chains, which a CPU computes at the same time because no chain waits for another: chain c adds
+// up the terms of keys c, c + 4, c + 8, ... The result is (chain 0 + chain 2) + (chain 1 + chain 3).
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/wide.hpp"
 
@@ -26,8 +30,8 @@ TESSERA_INLINE F32x16 chained(std::size_t n, Term term) {
   return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
-// Updates the state S of 16 values of a head [keys][16], with (x) as the outer product: S = decay * S + key (x) added. Returns the product
-// of the query and the new S, one number for each value.
+// Updates 16 columns (values) of a head's state, S [keys][16]: S = decay * S + key (x) added, where (x) is the outer product of job.key
+// [keys] and `added` [16]. Then returns query * S, the product of job.query [keys] and the new S: one number for each of the 16 values.
 TESSERA_INLINE F32x16 step(const StateJob& job, F32x16 added) {
   const F32x16 decay = broadcast(job.decay);
   return chained(job.keys, [&](std::size_t i, F32x16 sum) TESSERA_LAMBDA {

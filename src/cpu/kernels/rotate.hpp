@@ -1,4 +1,5 @@
-// kv::rotate() with vectors, by the same sums and differences.
+// The Hadamard rotation (kv/rotation.hpp) of queries and of attention's results with vectors, by the same sums and differences as
+// kv::rotate().
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"

@@ -1,4 +1,5 @@
-// Unpacks weights of 8 bits into words, for sets that multiply words faster than bytes (kWords).
+// Unpacks weights of 8 bits (packed form block32_8) into 16-bit words, for products on instruction sets that multiply words faster than
+// bytes (kWords).
 #pragma once
 
 #include "cpu/kernels/blocks.hpp"

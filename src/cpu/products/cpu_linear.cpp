@@ -15,8 +15,9 @@ namespace {
 // The most products of a linear_group() that are computed as one piece of parallel work. If there are more, they follow as the next piece.
 constexpr std::size_t kMostParts = 4;
 
-// Returns whether a task adds biases and residuals to the outputs that it has just written. If there are many rows, outputs are written
-// past the caches, so that the task would have to wait for memory to read them again. Then a separate pass adds them.
+// Returns whether the task that writes outputs also adds biases and residuals to them. true for few rows: the outputs are still in the
+// caches. With many rows, outputs are written past the caches, so the task would wait for memory to read them again. Then a separate pass
+// adds both.
 constexpr bool added_by_tasks(std::size_t rows) noexcept { return rows < kRowsPastCaches; }
 
 }  // namespace

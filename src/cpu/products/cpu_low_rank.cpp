@@ -1,6 +1,6 @@
-// The changes that adapters make to products and tables: CpuBackend::add_low_rank() and similar functions. For matrices A and B of a
-// change, and each row x (backend/low_rank.hpp), first all t = scale * A x are computed, then all out = factors * (out + B t). Each of the
-// two is one piece of parallel work for all terms.
+// The changes that adapters make to products and tables, on the CPU: add_low_rank() and similar functions of CpuBackend. For matrices A
+// and B of a change (backend/low_rank.hpp), and each row x, first all t = scale * A x are computed, then all out = factors * (out + B t),
+// where `out` has the product W x. (Without lengths, factors are 1.) Each of the two is one piece of parallel work for all terms.
 #include <algorithm>
 #include <cstring>
 
@@ -108,8 +108,8 @@ Status CpuBackend::add_low_rank_of_tokens(std::span<const backend::LowRankTerm> 
   return add_changes(terms);
 }
 
-// Adds B t to the outputs of all terms. A task has some panels of outputs, and computes all terms that change the same activation. So the
-// changes of a row are added in the order of the terms.
+// Adds B t to the outputs of all terms. A task has some panels of outputs, and computes all terms that change the same activation, one
+// after another. So the changes of a row are added in the order of the terms, whatever the threads do.
 Status CpuBackend::add_changes(std::span<const backend::LowRankTerm> terms) {
   LowRankWork& work = low_rank_;
   work.ups.clear();

@@ -1,5 +1,5 @@
-// The CPU backend's fused operations. A fused operation does all its work on one row before it goes to the next row, while the row is in
-// the caches. The plain operations would go over all rows one operation after another.
+// The CPU backend's fused operations, for example a norm and the products of its output. A fused operation does all its work on one row
+// before it goes to the next row, while the row is in the caches. The plain operations would go over all rows once for each operation.
 #include <cstring>
 
 #include "cpu/attention/write_kv.hpp"

@@ -1,7 +1,9 @@
-// The order of bytes in a tile, for some of the packed forms that keep the file's blocks. A block is cut into units of one, two or four
-// bytes. The tile has unit 0 of all 16 outputs, then unit 1 of all 16 outputs, and so on. So one load gives each lane the unit of its
-// output, and vectors of every instruction set can open these tiles. In the other kept forms, whose values are looked up eight or four at a
-// time, the tile has the 16 blocks as they are, one after another.
+// The order of bytes in the tiles of packed forms that keep the file's blocks (a tile has the blocks of 16 outputs for the same values of
+// k). There are two orders:
+// - In the order of lanes, for the forms that lane_parts() lists. A block is cut into units of one, two or four bytes. The tile has unit 0
+//   of all 16 outputs, then unit 1 of all 16 outputs, and so on. So one load gives each lane the unit of its output, and vectors of every
+//   instruction set can open these tiles.
+// - Whole blocks, one after another, for the other kept forms, whose values are looked up eight or four at a time.
 #pragma once
 
 #include <cstddef>

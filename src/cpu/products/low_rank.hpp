@@ -1,5 +1,5 @@
-// The numbers of an adapter's change as the CPU's kernels read them (kernels.hpp: LowRankDown, LowRankUp). Each change has a buffer of its
-// own, because adapters come and go while an engine runs.
+// The matrices A and B of an adapter's change, in the layout that the CPU's kernels read (kernels.hpp, kLowRankBlock), and the packing
+// into this layout. Each change has a buffer of its own, because adapters come and go while an engine runs.
 #pragma once
 
 #include <cstddef>

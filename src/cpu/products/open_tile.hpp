@@ -1,5 +1,6 @@
-// Opens tiles of forms that keep the file's blocks into integers and scales. This portable code follows the rule of each format. Kernels of
-// all instruction sets call it, unless they open the form themselves.
+// Opens a tile of a packed form that keeps the file's blocks: decodes it to integers and scales, which kernels multiply. This is portable
+// code, one rule for each format. Kernels of all instruction sets call it for the forms that they do not open with instructions of their
+// own.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace tessera::cpu {
 
-// An opened tile; each output is a lane. The weights (formats/packed_form.hpp) are
+// An opened tile: the weights of 16 outputs (an output in each lane) for the values of k of one block. Values of the weights
+// (formats/packed_form.hpp):
 //   small blocks  d * (q - 128), with one d for each 16 values of k
 //   superblocks   (d * scale) * (q - 128) - dmin * min, with one scale and one min for each 16 values of k
 struct alignas(64) OpenTile {

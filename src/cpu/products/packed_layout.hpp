@@ -1,7 +1,7 @@
-// The layout of packed weights: panels of 16 outputs side by side (f16: 32), so that the lanes of a kernel are outputs for vectors of any
-// width. Constants only: kernels of every instruction set include this. Letters below: q[i] is the integer of an output's weight i in a
-// tile, n an output, j one of four values of k, g and v groups of four values of k; d and dmin are scales, m minima
-// (formats/packed_form.hpp).
+// The layout of packed weights, which all kernels of products read: panels of 16 outputs side by side (f16: 32), so that the lanes of a
+// kernel are outputs for vectors of any width. Constants only, because kernels of every instruction set include this file. Letters below:
+// k is the index of an input; q[i] is the integer of an output's weight i in a tile; n is an output of the panel; j is one of four values
+// of k; g and v are groups of four values of k; d and dmin are scales, m minima (formats/packed_form.hpp).
 //
 //   f32         [k][16 outputs] f32
 //   f16         [k][32 outputs] f16; k padded with zeros to a multiple of 32. A kernel sums over k for two vectors of 16 outputs at a
@@ -58,13 +58,14 @@ struct FormLayout {
   std::size_t low_at = 0, more_at = 0;              // bytes from the tile's start; in superblocks: of the first quarter
   std::size_t quarter_bytes = 0;                    // bytes from one quarter's start to the next
 
-  // The low bits of a quarter, or of a block of 32, are pieces of 64 bytes. Returns the offset in a tile of piece v: in quarter p of a
-  // superblock; in a block of 32, p is 0.
+  // Returns the offset in a tile of piece v of the low bits. A piece is 64 bytes. Superblocks: the piece of quarter p. Blocks of 32: p
+  // must be 0.
   [[nodiscard, gnu::always_inline]] constexpr std::size_t low(std::size_t p, std::size_t v) const noexcept {
     return low_at + p * quarter_bytes + v * 64 + (bits == 6 ? v / 2 * 64 : 0);
   }
-  // Returns the offset in a tile of the bits above the fourth, for group g of four values of k in quarter p. With 5 bits, a u64 is at this
-  // offset. With 6 bits, g is below 8, and the bytes at this offset have the high bits of four groups.
+  // Returns the offset in a tile of the bits above the fourth, for group g of four values of k in quarter p. With 5 bits: the offset of a
+  // u64, the fifth bits of group g. With 6 bits: g is below 8, and the 64 bytes at the offset have the high bits of four groups, g among
+  // them (see high bits, above).
   [[nodiscard, gnu::always_inline]] constexpr std::size_t more(std::size_t p, std::size_t g) const noexcept {
     return more_at + p * quarter_bytes + (bits == 6 ? g / 2 * 192 : g * 8);
   }

@@ -61,8 +61,9 @@ constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) no
 using Halves = std::uint16_t __attribute__((vector_size(16)));
 using Words = std::uint32_t __attribute__((vector_size(16)));
 
-// Transposes a panel of numbers, or of pairs of numbers, one square of a vector's size at a time. (One number at a time would take as long
-// as reading the numbers from memory.) Returns how many columns are transposed. The remaining columns are fewer than a square has.
+// Transposes rows of a matrix into a panel: numbers, or pairs of numbers (bf16), in squares of a vector's size. (One number at a time
+// would take as long as reading the numbers from memory.) Returns how many columns are transposed; the caller does the remaining columns,
+// fewer than a square has.
 template <class Vector, std::size_t outputs>
 std::size_t transpose(std::size_t columns, const std::byte* rows, std::size_t row_bytes, std::byte* packed) noexcept {
   constexpr std::size_t bytes = sizeof(Vector{}[0]), lanes = sizeof(Vector) / bytes;

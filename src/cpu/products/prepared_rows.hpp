@@ -1,9 +1,11 @@
-// The layout of prepared rows. Each row of a step is converted to its family's form once, and all products of the row read that form. The
-// table below shows the arrays of a row, in order. Each array is padded to 64 bytes; q is padded with zeros. A row has an odd number of
-// cache lines, so that the same element of consecutive rows lies in different sets of the caches.
+// The layout of prepared rows: a step's activations in the form that products read. Each row is converted once to the form of its
+// product's family, and all products of the row read that form. The table below shows the arrays of a row, in order (q: the rounded
+// integers). Each array is padded to 64 bytes; q is padded with zeros. A row has an odd number of cache lines, so that the same element
+// of consecutive rows is in different sets of the CPU's caches.
 //
-// Kernels that use tile registers load the same cache line of many rows at a time. For these kernels the rows of a tile are a group, whose
-// lines alternate: line 0 of each row, line 1 of each row, and so on. The last group has room for all its rows, also if it is not full.
+// Kernels that use tile registers (AMX) load the same cache line of many rows at a time. For these kernels the rows of a tile are a
+// group, whose lines alternate: line 0 of each row, line 1 of each row, and so on. The last group has room for all its rows, even if the
+// step has fewer.
 //
 //   f32       the activations themselves
 //   int8x32   q [inputs] i8; scale [inputs / 32] f32; sum [inputs / 32] i32, the sum of each block's q
@@ -64,8 +66,8 @@ struct RowLayout {
   return row;
 }
 
-// Returns where byte `at` of a row lies in a group of `group` rows: the distance in bytes from the row's first byte. The first byte of row
-// r is at group_at().
+// Returns where byte `at` of a row is, in a group of `group` rows whose lines alternate: the distance in bytes from the row's first byte.
+// group_at() returns where the first byte of a row is.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t in_group(std::size_t at, std::size_t group) noexcept {
   return at / 64 * 64 * group + at % 64;
 }

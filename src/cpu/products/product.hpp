@@ -1,5 +1,5 @@
-// One of the products that are computed at the same time, and the way in which it is cut into tasks. Included only by the CPU backend's
-// sources.
+// A product of some rows by a weight matrix, cut into tasks. Several products are computed together, as one piece of parallel work.
+// Included only by the CPU backend's sources.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace tessera::cpu {
 
-// A product of few rows is cut into this many pieces for each slot (thread). A slot takes its own pieces one after another, and then pieces
-// of a slower slot, so that threads of unequal speed end together.
+// The number of pieces for each slot (thread) into which a product of few rows is cut. A slot takes its own pieces one after another, and
+// then pieces of a slower slot, so that threads of unequal speed end together.
 inline constexpr std::size_t kPiecesFew = 32;
 
 // Rows of a task of head_linear(): a multiple of a tile's rows, and few enough that the prepared rows fit a task's scratch.
@@ -19,15 +19,15 @@ inline constexpr std::size_t kHeadRows = 32;
 
 [[nodiscard]] constexpr std::size_t divide_up(std::size_t n, std::size_t by) noexcept { return (n + by - 1) / by; }
 
-// A product cut into items: an item multiplies one block of rows by one group of panels. Items are ordered by block of rows and then by
-// group of panels, so that a block's activations stay in the cache.
+// The cut of a product into items. An item multiplies one block of rows by one group of panels. Items are ordered by block of rows and
+// then by group of panels, so that a block's activations stay in the cache.
 struct Cut {
   std::size_t rows, row_blocks;  // rows of a block, number of blocks
   std::size_t panels, groups;    // panels of a group, number of groups
 
   Cut() = default;
-  // `most_panels`: panels of the largest product among those that are computed at the same time. It sets the size of the pieces of all
-  // these products: if smaller products had smaller pieces, some threads would have less to read than others.
+  // `most_panels`: panels of the largest of the products that are computed at the same time. All of them get pieces of the size that
+  // suits this product. If smaller products had smaller pieces, some threads would have less to read than others.
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels,
       std::size_t slots) noexcept {
     rows = RowCut(kernel, n_rows).task;

@@ -14,8 +14,8 @@ constexpr std::size_t kMaxRows = 128;
 constexpr std::size_t kMaxDepth = 256;  // the most values of k in a tile
 constexpr std::size_t kMaxTile = kMaxDepth * kPanel;  // floats; enough for f16 too, whose tiles have 32 outputs but only 32 values of k
 
-// Adds x[r][k] * tile[k][0..16) to acc[r][16], k ascending, for R rows at once. The R * 4 vectors of sums are independent of each other, so
-// their additions overlap.
+// Adds x[r][k] * tile[k][0..16) to acc[r][16], for R rows at once, k ascending. Each addition waits for the one before it in its vector
+// of sums; the R * 4 vectors do not depend on each other, so the CPU overlaps them.
 template <std::size_t R>
 void multiply_tile(const float* tile, std::size_t width, std::size_t depth, const float* x, std::size_t x_stride,
                    float* acc) noexcept {

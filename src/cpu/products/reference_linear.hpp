@@ -1,5 +1,5 @@
-// Matrix products of family reference-f32: out[m][n] is one chain over k, ascending from 0. Each product is rounded to f32 and then added
-// (no FMA). Plain code at baseline flags, for every packed form. This family is the reference for the other families.
+// Matrix products of family reference-f32, with which the other families are compared: plain code at baseline flags, for every packed
+// form. out[m][n] is one chain of additions over k, ascending from 0. Each product is rounded to f32 and then added (no FMA).
 #pragma once
 
 #include "cpu/kernels.hpp"

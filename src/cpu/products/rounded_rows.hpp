@@ -1,5 +1,6 @@
-// Rows of activations that are rounded as a model's files say (InputRounding), and then prepared for a product (prepared_rows.hpp). The
-// formulas are in docs/reference/numerics.md, "Rounded inputs". Plain code: every instruction set gives the same bits.
+// Prepares rows for matrices whose model's files ask for rounded activations. First a row is rounded as the files say (InputRounding),
+// then it is converted to the form of its product (prepared_rows.hpp). The formulas are in docs/reference/numerics.md, "Rounded inputs".
+// Plain code: every instruction set gives the same bits.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,9 @@ namespace tessera::cpu {
 // Rounds the row `x` for matrix `matrix` of a weight: out[i] is the rounded number. `out` may be `x`.
 void round_row(const InputRounding& how, std::size_t matrix, std::span<const float> x, float* out) noexcept;
 
-// Rounds the row `x`, and writes it in `form` to `out`, in a group of `group` rows (PrepareFn). `prepare`: the kernel of the form.
-// `scratch`: room for the rounded row; `scratch` may be `x` itself.
+// Rounds the row `x`, and writes it in `form` to `out`, in a group of `group` rows (PrepareFn). `matrix`: index of the matrix, if the
+// weight has several with their own scales. `prepare`: the kernel that writes `form`. `scratch`: room for the rounded row; may be `x`
+// itself.
 void prepare_rounded(const InputRounding& how, std::size_t matrix, PrepareFn prepare, std::span<const float> x, float* scratch, InputForm form,
                      std::byte* out, std::size_t group) noexcept;
 

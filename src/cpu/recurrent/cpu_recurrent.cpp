@@ -1,6 +1,6 @@
-// Recurrent layers: convolutions and recurrences along each sequence. A task computes all rows of one sequence in order, for some columns
-// (convolutions) or for one stripe of a head's state (recurrences): 16 neighbouring values for each key. So the part of the state that a
-// task needs stays in the first-level cache.
+// The CPU backend's operations of recurrent layers: convolutions, and recurrences (delta_rule(), scan()) along each sequence. A task
+// computes all rows of one sequence in order: for some columns (convolutions), or for one stripe of a head's state (recurrences), which
+// is 16 neighbouring values for each key. The part of the state that a task needs then stays in the CPU's first-level cache.
 #include <algorithm>
 #include <array>
 #include <cmath>

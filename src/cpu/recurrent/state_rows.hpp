@@ -1,5 +1,5 @@
-// Finds memory for the states of one recurrent layer in a step: for each sequence, where the state before its first row is; for each row,
-// where the state after the row is to be written.
+// Finds the memory of one recurrent layer's states for a step: for each run of consecutive rows of a sequence, the state before its first
+// row; for each row, the place to which the state after the row is written.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Attention on the tile unit. One multiplication has 16 queries by 64 keys, or the weights of 16 queries by 64 dimensions of values. K and V
-// in BF16 are read directly from the pages.
+// The attention kernels with AMX: the matrix products of chunks.hpp (scores, weighted sums) on the tile unit. One tile product computes
+// the scores of 16 queries and 64 keys, or the weighted sums of 16 queries in 64 dimensions of the values. K and V in BF16 are read
+// directly from the pages; other types are expanded to bf16 first (operands.hpp).
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/tiles.hpp"
 #include "cpu/kernels/attention/chunks.hpp"
@@ -11,8 +12,9 @@ namespace {
 
 constexpr std::size_t kQueries = 128;
 
-// The matrix product of Attention (kernels/attention/chunks.hpp), on the tile unit. Tile registers: 0 to 3 sums; 4 queries or weights; 6
-// keys or values. If numbers are split into two bf16 (kParts 2), 4 and 6 have the high parts, and 5 and 7 the low parts.
+// The template parameter `Product` of Attention (kernels/attention/chunks.hpp), on the tile unit. Tile registers: 0 to 3 sums; 4 queries
+// or weights; 6 keys or values. If kParts is 2, each number is split into two bf16: then 4 and 6 have the high parts, and 5 and 7 the low
+// parts.
 template <std::size_t kParts>
 struct TileProduct {
   static constexpr bool kInterleaves = true;
@@ -71,8 +73,8 @@ struct TileProduct {
     store<kN>(c, stride);
   }
 
-  // Computes as many rows as the tile registers are configured for. If the call has fewer rows, the missing rows are computed from old data
-  // in scratch, and their results are not used.
+  // Always computes as many rows as the tile registers are configured for; so the first argument, the number of rows, is not needed. If
+  // the call has fewer rows, the missing rows are computed from old data in scratch, and their results are not used.
   static void multiply(std::size_t, const std::byte* a, std::size_t steps, const Tile* tiles, std::size_t n,
                        std::size_t, float* c, std::size_t stride) noexcept {
     switch (n) {

@@ -1,4 +1,5 @@
-// Family bf16 for weights in BF16, whose panels have the layout of B tiles (tiles.hpp). With few rows the weights stream from memory.
+// Matrix products of family bf16 with AMX, for weights in BF16. Their panels have the layout of B tiles (tiles.hpp), so nothing is
+// decoded. With few rows the weights stream from memory.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 

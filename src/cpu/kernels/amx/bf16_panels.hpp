@@ -1,9 +1,11 @@
-// Products of bf16 tiles. Tiles of activations are read from the prepared rows; tiles of weights from the packed matrix, or from scratch,
-// where they were decoded. Tile registers have the sums of two row tiles by two panels.
+// The matrix product of families bf16 and bf16x3 with AMX: activations by weights, on tiles of bf16 (tiles.hpp). The files bf16.cpp,
+// bf16x3.cpp and bf16_quantised.cpp instantiate it for the packed forms. Tiles of activations are read from the prepared rows. Tiles of
+// weights are read from the packed matrix, or from scratch if they must be decoded first. The tile registers have the sums of two row
+// tiles by two panels.
 //
-// The inputs k are cut into spans, and a span into chunks, so that data stay in the caches. The activations of all rows of the job for one
-// span stay in L2 (1 MB). The weights of two panels for one chunk stay in L1 (32 KB) while they are multiplied by all row tiles. All panels
-// of a group are multiplied by the activations of one span before the next span begins.
+// To keep data in the caches, the inputs k are cut into spans, and a span into chunks. The activations of all rows of the job for one
+// span stay in L2 (1 MB). The weights of two panels for one chunk stay in L1 (32 KB) while they are multiplied by all row tiles. Panels
+// are taken in groups: all panels of a group are multiplied by the activations of one span before the next span begins.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -95,8 +97,8 @@ template <int kPlanes, int kRowTiles>
   }
 }
 
-// Rounds the weights of 16 outputs for two values of k to bf16, to nearest even (denormals become 0). Lane n of the result has both numbers
-// of output n, first the number of the even k.
+// Rounds the weights of 16 outputs, for an even k and the odd k after it, to bf16 (to nearest even; denormals become 0). Lane n of the
+// result has the two numbers of output n, the even k in the lower half: a row of a B tile (tiles.hpp).
 [[gnu::always_inline]] inline __m512i round_pair(__m512 even, __m512 odd) noexcept {
   const __m512i order =
       _mm512_or_si512(_mm512_set1_epi32(16 << 16),
@@ -105,8 +107,9 @@ template <int kPlanes, int kRowTiles>
   return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even)));
 }
 
-// Computes a job. decode(from, count, to) returns a panel's weights for 32 * count values of k as bf16 tiles. `from`: these weights as they
-// are packed. If the weights need no decoding, decode() returns `from`. Otherwise it decodes them into `to`, and returns `to`.
+// Computes a job. decode(from, count, to) returns a panel's weights for 32 * count values of k as bf16 tiles. `from`: these weights as
+// they are packed. If the packed weights are bf16 tiles already, decode() returns `from`. Otherwise it decodes them to `to`, and returns
+// `to`.
 template <int kPlanes, PackedForm kForm, class Decode>
 [[gnu::always_inline]] inline void linear_bf16(const LinearJob& job, Decode decode) noexcept {
   static constexpr FormLayout kLayout = form_layout(kForm);
@@ -145,16 +148,18 @@ template <int kPlanes, PackedForm kForm, class Decode>
     const std::size_t group_end = least(group + bf16_task(kForm).panels, job.panels);
     for (std::size_t panel = group; panel < group_end; panel += kPanels) {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
-      // Bytes from the first 16 outputs to the second 16. If there is no second panel: 0, so that the first panel is multiplied twice; the
-      // second result is not stored.
+      // Bytes from the first 16 outputs to the second 16. 0 if there is no second panel: then the first panel is multiplied twice, and
+      // the second result is not stored.
       const std::size_t second = kPanels == 1 ? 2 * kPanel : panel + 1 < job.panels ? job.panel_bytes : 0;
       auto* c = scratch.c + (spans == 1 ? 0 : (panel - group) / kPanels * tiles.count);
       for (std::size_t k = 0; k < span_size; k += chunk) {
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
-        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of these panels. At the end of the
-        // span: the first chunk of the next two panels. At the end of the group: the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next one is prefetched:
+        // - usually: the next chunk of these panels
+        // - at the end of the span: the first chunk of the next two panels in this span
+        // - at the end of the group too: the first chunk of the group in the next span
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)

@@ -1,5 +1,6 @@
-// Family bf16 for quantised weights: each chunk is decoded by its format's rule, rounded to bf16, and then multiplied like panels of bf16.
-// A chunk is decoded once for all rows of the task.
+// Matrix products of family bf16 with AMX, for quantised weights (packed forms block32 and block256). Each chunk of weights is decoded by
+// its format's rule, rounded to bf16, and then multiplied like panels of bf16 (bf16_panels.hpp). A chunk is decoded once for all rows of
+// the task.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/unpack.hpp"
@@ -9,8 +10,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace bf16_quantised {
 namespace {
 
-// Decodes the weights of 16 outputs for four values of k into two rows of a bf16 tile. `q` has the integers: an output in each lane, a k in
-// each byte of the lane. value(integers) returns the weights that 16 integers stand for, as floats.
+// Decodes the weights of 16 outputs for four values of k into two rows of a bf16 tile. `q` has the stored integers: a lane for each
+// output, and in the lane a byte for each k. value(integers) returns the weights that 16 integers stand for, as floats.
 template <class Value>
 [[gnu::always_inline]] inline void decode_group(__m512i q, std::byte* rows, Value value) noexcept {
   const __m512i low = _mm512_set1_epi32(255);

@@ -1,5 +1,6 @@
-// Family bf16x3 for weights in F16: each weight is the sum of two bf16, a high and a low part. Each chunk of weights is split into tiles of
-// high parts and tiles of low parts, which are multiplied separately.
+// Matrix products of family bf16x3 with AMX, for weights in F16: each weight is the sum of two bf16, a high and a low part, and so is
+// each activation. A chunk of weights is split into tiles of high parts and tiles of low parts. Three tile products (low by high parts,
+// high by low, high by high) give nearly the precision of f32.
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 

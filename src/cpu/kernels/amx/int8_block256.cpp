@@ -1,8 +1,11 @@
-// Family int8 over superblocks of 256, for many rows. The product of a row tile and a superblock of a panel (superblock.hpp) gives three
-// tiles of results: the dot products over 256 values of k with the low bytes of the weights, the dot products with the high bytes, and the
-// minima times the sums of activations. All three are exact: the third is a product of bf16, but its factors are integers below 2^8, times
-// powers of two. Two row tiles at a time are multiplied by the same weights. The results of a superblock are stored; while the next
-// superblock is multiplied, vectors add them to the sums (16 rows x 16 outputs).
+// Matrix products of family int8 with AMX, for weights in superblocks of 256 (Q4_K and other K formats, IQ formats, TQ formats) and many
+// rows. The unit of work is a superblock of a panel (superblock.hpp) times a row tile, 16 rows at most. It gives three tiles of results,
+// each 16 rows x 16 outputs: the dot products over 256 values of k with the low bytes of the weights; those with the high bytes; and, in
+// forms with minima, the minima times the sums of activations. All three are exact. The third is a product of bf16, but its factors are
+// integers below 2^8, times powers of two.
+//
+// Two row tiles at a time are multiplied by the same weights. The results of a superblock are stored. While the tile unit multiplies the
+// next superblock, vectors scale these results and add them to the sums.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -24,8 +27,8 @@ constexpr std::size_t span_blocks(std::size_t rows) {
   return least(kSpanValues / 256 / rows / kChunk * kChunk, kSpanBlocks);
 }
 
-// The scales and the sums of the activations of a row tile in one superblock. The sums are in the form that the tile unit reads. (The
-// integers q are read from the prepared rows.)
+// The part of the prepared rows of a row tile, for one superblock, that is not multiplied as bytes: the scales of the activations, and
+// their sums, which are in the form that the tile unit reads. (The 8-bit integers q are read from the prepared rows.)
 struct alignas(64) RowParts {
   float scale[kTileRows];
   std::byte sums[kTileRows][64];  // A tile, bf16: the low parts of 8 or 16 sums, then their high parts times 128, then zeros
@@ -58,8 +61,8 @@ struct Pass {
   __mmask16 outputs;
 };
 
-// A position in a pass: kTiles row tiles and a superblock. next() goes to the next superblock, and after the last superblock to the next
-// tiles.
+// The place that a pass has reached: a superblock, and the first of kTiles row tiles. next() goes to the next superblock; after the last
+// one, to the first superblock of the next kTiles row tiles.
 template <std::size_t kTiles>
 struct At {
   std::size_t tile, block = 0;
@@ -74,8 +77,8 @@ struct At {
   }
 };
 
-// Multiplies quarter i (64 values of k) of a superblock. Tile registers: 0 and 1 the dot products of the first row tile with the low and
-// the high bytes, 2 and 3 those of the second row tile, 4 activations, 5 and 6 weights, 7 minima.
+// Multiplies quarter i (64 values of k) of a superblock by kTiles row tiles. Tile registers: 0 and 1 the dot products of the first row
+// tile with the low and the high bytes; 2 and 3 the same of the second row tile; 4 activations; 5 and 6 weights; 7 minima (store_min()).
 template <std::size_t kTiles>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                             std::size_t i, Prefetch& next) noexcept {
@@ -118,8 +121,8 @@ template <std::size_t kTiles, bool kMin>
   }
 }
 
-// Scales the dot products of rows [kFrom, kTo) of a row tile and adds them to the rows' sums. After the last superblock, stores the outputs
-// instead.
+// Scales a superblock's dot products for rows [kFrom, kTo) of row tile `at.tile + of`, and adds them to the rows' sums. If it is the last
+// superblock of the inputs, stores the results as outputs instead of sums.
 template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Superblock& weights, const At<kTiles>& at,
                                          std::size_t of, const Dots& dots) noexcept {
@@ -147,8 +150,8 @@ template <std::size_t kFrom, std::size_t kTo, std::size_t kTiles, bool kMin>
   }
 }
 
-// Does the share of drain() that goes with quarter i of a superblock's multiplication. With two row tiles each quarter drains half of a
-// tile. With one row tile, quarters 1 and 3 drain half of the tile each.
+// Does the part of drain() that belongs to quarter i of the next superblock's multiplication, so that the two alternate. With two row
+// tiles, each quarter drains half of a tile. With one row tile, quarters 1 and 3 drain half of the tile each.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::always_inline]] inline void drain(const Pass& pass, const Scratch& scratch, const At<kTiles>& at,
                                          std::size_t i) noexcept {
@@ -163,9 +166,10 @@ template <std::size_t kRows, std::size_t kTiles, bool kMin>
   }
 }
 
-// Multiplies the row tiles [tile, end). The multiplication of a superblock and the adding up of the superblock before are cut into
-// quarters, which alternate. Then the tile unit and the vector units work at the same time; a core's window of instructions is too short to
-// overlap longer pieces. kRows: a tile's rows, rounded up to the next number for which this function is compiled.
+// Multiplies the row tiles [tile, end), kTiles at a time. The multiplication of a superblock, and the adding up of the superblock before,
+// are cut into quarters, which alternate. So the tile unit and the vector units work at the same time. (Longer pieces would not overlap,
+// because a core looks only a limited number of instructions ahead.) kRows: a tile's rows, rounded up to the next number for which this
+// function is compiled.
 template <std::size_t kRows, std::size_t kTiles, bool kMin>
 [[gnu::noinline]] void run_pass(const Pass& pass, std::size_t tile, std::size_t end, Scratch& scratch,
                                 Prefetch& next) noexcept {
@@ -206,8 +210,9 @@ template <bool kMin>
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(integers)), 16));
 }
 
-// Returns one row of RowParts::sums, a tile of activations (A, in tiles.hpp). `at`: the sums of a row of activations in a superblock. They
-// are either eight sums of 32 values of k each, which are stored in two parts (prepared_rows.hpp), or sixteen sums of 16 values of k each.
+// Returns one row of RowParts::sums: the sums of one row's activations in a superblock, as a row of a tile of activations (A, in
+// tiles.hpp). `at`: these sums in the prepared row. If kSums is 8: sums of 32 values of k each, stored in two parts (prepared_rows.hpp).
+// If kSums is 16: sums of 16 values of k each.
 template <std::size_t kSums>
 [[gnu::always_inline]] inline __m512i parts_of(const std::byte* at) noexcept {
   if constexpr (kSums == 8) {
@@ -249,8 +254,9 @@ void linear(const LinearJob& job) noexcept {
   const Tiles configured(shapes);
   const Output output(job);
 
-  // A group of panels is multiplied by the activations of one span of the inputs, and then of the next span. If there are several spans,
-  // the group's sums wait in scratch between two spans, and the rows' data are gathered again for each span.
+  // A group of panels is multiplied by the activations of one span of the inputs, then the same group by those of the next span. If there
+  // are several spans, the group's sums wait in scratch between two spans, and the rows' scales and sums (RowParts) are gathered again
+  // for each span.
   const std::size_t all = job.inputs / 256, most = span_blocks(job.rows);
   for (std::size_t group = 0, span = 0; group < job.panels;) {
     const std::size_t group_end = least(group + kTaskPanels, job.panels);
@@ -277,8 +283,10 @@ void linear(const LinearJob& job) noexcept {
           if constexpr (kLayout.kept) unpack_kept<kForm>(points, from + block * kLayout.tile_bytes, scratch.weights[block]);
           else unpack<kForm>(from + block * kLayout.tile_bytes, scratch.weights[block]);
         }
-        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of this panel. At the end of the
-        // span: the first chunk of the next panel. At the end of the group: the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next one is prefetched:
+        // - usually: the next chunk of this panel
+        // - at the end of the span: the first chunk of the next panel in this span
+        // - at the end of the group too: the first chunk of the group in the next span
         const std::byte* ahead = begin + blocks < span_end ? from + blocks * kLayout.tile_bytes
                                  : panel + 1 < group_end || span_end == all
                                      ? weights + job.panel_bytes + span * kLayout.tile_bytes
@@ -296,8 +304,9 @@ template <PackedForm kForm>
 void add(Kernels& kernels) noexcept {
   LinearPair& pair = kernels.product(Family::int8, kForm);
   pair.many = {linear<kForm>, "tiles of int8", kMaxRows, kTaskPanels, sizeof(Scratch), kTileRows};
-  // The number of rows was measured against VNNI; for Q4_K to Q6_K before the VNNI kernels prefetched. For kept forms it is higher: making
-  // the two planes of a Superblock costs more than opening a tile, as the VNNI kernels do.
+  // From this number of rows on, tiles are faster than the VNNI kernels (measured; for Q4_K to Q6_K before the VNNI kernels prefetched).
+  // For kept forms the number is higher, because making the two planes of a Superblock costs more than opening a tile, as the VNNI
+  // kernels do.
   pair.many_from = has_grid(kForm) ? 16 : form_layout(kForm).kept ? 9 : 7;
 }
 

@@ -1,15 +1,16 @@
-// Family int8 over blocks of 32, for many rows, two panels at a time. Some blocks of the two panels are unpacked into B tiles, and then all
-// row tiles are multiplied by them. The product of a row tile and a block gives two tiles of exact dot products, one for each panel. The
-// dot products are stored while the next block is multiplied, and then scaled and added to the sums: up to 14 rows x 32 outputs, in 28 of
-// the 32 vector registers.
+// Matrix products of family int8 with AMX, for weights in blocks of 32 (Q8_0, Q4_0, IQ4_NL, MXFP4 and others) and many rows. Two panels
+// are multiplied at a time. Some blocks of the two panels are unpacked into B tiles (tiles.hpp), and then all row tiles are multiplied by
+// them. The product of a row tile and a block gives two tiles of exact dot products (integers), one for each panel. They are stored while
+// the next block is multiplied, and then scaled and added to the sums: up to 14 rows x 32 outputs, in 28 of the 32 vector registers.
 //
-// Limits, measured on Sapphire Rapids: while the tile unit is in use, only one vector unit computes 512-bit products, fused products and
-// conversions; additions and bit operations still have two units. To add a dot product to a sum, its two scales are multiplied by each
-// other, and the dot product by the result. Both products need the one unit, and a conversion would need it too. So it is better to turn
-// the dot product, an integer, into a float by an addition. For this, a tile of results starts from the bits of the float 1.5 * 2^23
-// instead of 0. Adding an integer to these bits gives the bits of the float 1.5 * 2^23 + integer, and subtracting 1.5 * 2^23 gives the
-// integer as a float. But loading this constant into a tile takes time too. So in forms without minima only the first panel's tile starts
-// from the constant; the second panel's tile starts from 0, and its dot products are converted.
+// How a dot product becomes a float. Measured on Sapphire Rapids: while the tile unit works, only one vector unit computes 512-bit
+// products, fused products and conversions; additions and bit operations still have two units. Each dot product needs this one unit
+// twice: its two scales (of the weights and of the row) are multiplied by each other, and the dot product by the result. Converting it
+// would need the unit a third time. So the integer is turned into a float by an addition. For this, a tile of results starts from the
+// bits of the float 1.5 * 2^23 instead of 0. Adding an integer to these bits gives the bits of the float 1.5 * 2^23 + integer, and
+// subtracting 1.5 * 2^23 gives the integer as a float. But loading this constant into a tile takes time too. In forms with minima both
+// panels' tiles start from the constant. In forms without minima only the first panel's tile does; the second panel's tile starts from 0,
+// and its dot products are converted.
 #include "cpu/kernels/amx/prefetch.hpp"
 #include "cpu/kernels/amx/products.hpp"
 #include "cpu/kernels/amx/row_tiles.hpp"
@@ -23,8 +24,9 @@ namespace int8_block32 {
 namespace {
 
 constexpr std::size_t kPair = 2;    // panels that are multiplied at a time
-// Blocks unpacked at a time: 24, which are 24 KB of B tiles. If there are few row tiles, only 8. The reason: packed weights push some of
-// the B tiles out of L1 before they are read, and few row tiles do not make up for this.
+// Blocks of each panel that are unpacked at a time: kChunk, 24, which are 24 KB of B tiles; kFewChunk, 8, if there are at most kFewTiles
+// row tiles. The reason: while weights are unpacked, the packed weights push some of the B tiles out of L1 before they are read. Fewer
+// blocks lose less, and few row tiles read the B tiles too seldom to make up for the loss.
 constexpr std::size_t kChunk = 24, kFewChunk = 8;
 constexpr std::size_t kFewTiles = 7;          // row tiles that count as few, at most
 constexpr std::size_t kMaxTile = 14;          // rows of a row tile, at most
@@ -70,8 +72,9 @@ struct Pass {
 template <int kOf, bool kMin>
 inline constexpr bool kConverted = kOf == 1 && !kMin;
 
-// Multiplies a block of panel kOf. Even blocks belong to round 0, odd blocks to round 1. Tile registers: 0 and 1 the dot products of round
-// 0 (one register for each panel), 2 and 3 the dot products of round 1; 4 activations; 6 and 7 weights.
+// Multiplies a block of panel kOf by the row tile. Even blocks belong to round 0, odd blocks to round 1 (see round()). The two rounds
+// have registers of their own, so that one block's results can be stored while the next block is multiplied. Tile registers: 0 and 1 the
+// dot products of round 0 (one register for each panel), 2 and 3 those of round 1; 4 activations; 6 and 7 weights.
 template <int kRound, int kOf, bool kMin>
 [[gnu::always_inline]] inline void multiply(const Pass& pass, const Scratch& scratch, std::size_t block,
                                             Prefetch (&next)[kPair]) noexcept {
@@ -144,9 +147,9 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, 0, kRows, kRows, kMin>(pass, scratch, block, sums);
 }
 
-// Does a round: multiplies a block, stores the dot products of the block before it, and adds up the dot products of the block before that
-// one. The three operations are cut into pieces that alternate. Then the tile unit and the vector units work at the same time; a core's
-// window of instructions is too short to overlap longer pieces.
+// One step of a pipeline: multiplies a block, stores the dot products of the block before it, and adds up the dot products of the block
+// before that one. The three operations are cut into pieces that alternate, so that the tile unit and the vector units work at the same
+// time. (Longer pieces would not overlap, because a core looks only a limited number of instructions ahead.)
 template <int kRound, std::size_t kRows, bool kMin>
 [[gnu::always_inline]] inline void round(const Pass& pass, Scratch& scratch, std::size_t block,
                                          __m512 (&sums)[kRows][kPair], Prefetch (&next)[kPair]) noexcept {
@@ -161,8 +164,8 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, kHalf, kRows, kRows, kMin>(pass, scratch, block - 2, sums);
 }
 
-// Does a pass: one row tile by the blocks of a chunk. kRows: the tile's rows, rounded up to the next number for which this function is
-// compiled.
+// Does a pass: multiplies one row tile by the unpacked blocks of two panels, and adds up the results. kRows: the tile's rows, rounded up
+// to the next number for which this function is compiled.
 template <std::size_t kRows, bool kMin>
 [[gnu::noinline]] void run_pass(const Pass& pass, Scratch& scratch, Prefetch (&next)[kPair]) noexcept {
   __m512 sums[kRows][kPair];
@@ -281,8 +284,9 @@ void linear(const LinearJob& job) noexcept {
   const Output output(job);
   for (auto& row : scratch.zeros) _mm512_store_ps(row, _mm512_set1_ps(kZero));
 
-  // A group of panels is multiplied by the activations of one span of the inputs, and then of the next span. If there are several spans,
-  // the group's sums wait in scratch between two spans, and the rows' data are gathered again for each span.
+  // A group of panels is multiplied by the activations of one span of the inputs, then the same group by those of the next span. If there
+  // are several spans, the group's sums wait in scratch between two spans, and the rows' scales (and sums) are gathered again for each
+  // span.
   const std::size_t all = job.inputs / 32, most = span_blocks(job.rows);
   const std::size_t chunk = tiles.count <= kFewTiles ? kFewChunk : kChunk;
   for (std::size_t group = 0, span = 0; group < job.panels;) {
@@ -307,8 +311,10 @@ void linear(const LinearJob& job) noexcept {
         const std::byte* from = weights + begin * kLayout.tile_bytes;
         unpack_chunk<kForm>(from, pass.blocks, 0, scratch);
         unpack_chunk<kForm>(from + second, pass.blocks, 1, scratch);
-        // While this chunk is multiplied, the next chunk is prefetched. Usually that is the next chunk of these panels. At the end of the
-        // span: the first chunk of the next two panels. At the end of the group: the first chunk of the group in the next span.
+        // While this chunk is multiplied, the next one is prefetched:
+        // - usually: the next chunk of these panels
+        // - at the end of the span: the first chunk of the next two panels in this span
+        // - at the end of the group too: the first chunk of the group in the next span
         const std::byte* ahead = begin + pass.blocks < span_end ? from + chunk * kLayout.tile_bytes
                                  : panel + kPair < group_end || span_end == all
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes

@@ -1,4 +1,5 @@
-// Prefetches the weights that are read next while other weights are multiplied: some cache lines in each step of a multiplication.
+// Prefetches the weights that a product with AMX reads next, while other weights are multiplied: some cache lines in each step of a
+// multiplication.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The functions by which the files of this directory add their kernels to the table.
+// The functions by which the files of this directory add their kernels (products and attention with AMX) to the table of kernels.
 #pragma once
 
 #include "cpu/kernels.hpp"

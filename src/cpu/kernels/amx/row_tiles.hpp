@@ -1,4 +1,4 @@
-// The rows of a job as tiles for the tile unit, and the storing of their outputs.
+// What all matrix products with AMX share: the cutting of a job's rows into tiles for the tile unit, and the storing of outputs.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace tessera::cpu::TESSERA_ISA {
   return static_cast<__mmask16>((1u << least(outputs, 16)) - 1);
 }
 
-// The row tiles of a job. A tile is a group of rows (prepared_rows.hpp). The last tile may have fewer rows than it has room for; the
-// results of the missing rows are dropped.
+// The rows of a job, cut into row tiles, which the tile unit multiplies at once. A row tile is a group of prepared rows
+// (prepared_rows.hpp). The last one may have fewer rows; the tile unit then computes results for missing rows too, and they are dropped.
 struct RowTiles {
   std::size_t count, rows, all;  // tiles, rows of a full tile, rows of the job
   std::size_t line;   // bytes of one cache line of each row of a tile

@@ -1,6 +1,7 @@
-// A superblock of a panel, unpacked for the tile unit. A weight is its sub-block's scale times its integer: up to 14 bits, more than the
-// tile unit's 8. So a weight is stored as two bytes, 256 * high + low, where high is signed and low is not. All high bytes lie in one
-// plane, all low bytes in another. The minima are bf16.
+// A superblock of a panel, unpacked so that the tile unit, which multiplies bytes, can multiply it. A weight's integer is multiplied by
+// the scale of its sub-block first, so that only one float scale is left for the whole superblock. The product has up to 14 bits, more
+// than a byte. So it is stored as two bytes, 256 * high + low, where high is signed and low is not. All high bytes are in one plane, all
+// low bytes in another. The minima are integers, stored as bf16.
 #pragma once
 
 #include "cpu/kernels/amx/tiles.hpp"
@@ -15,9 +16,9 @@ struct alignas(64) Superblock {
   float d[kPanel], dmin[kPanel];
 };
 
-// Multiplies integers by the scales of their sub-blocks and writes the two planes of a Superblock. The instruction for products of bytes
-// adds each two neighbouring products. So first the integers at even bytes are multiplied by their scales, and the integers at odd bytes by
-// 0. Then the other way round.
+// Multiplies integers by the scales of their sub-blocks and writes the two planes of a Superblock. The instruction that multiplies bytes
+// (to 16-bit words) adds each two neighbouring products, but here each product is needed alone. So it runs twice: first the integers at
+// even bytes are multiplied by their scales and those at odd bytes by 0, then the other way round.
 template <std::size_t kSubBlocks, unsigned kOffset>
 class Planes {
  public:
@@ -50,8 +51,8 @@ class Planes {
   __m512i even_[kSubBlocks], odd_[kSubBlocks], minus_[kSubBlocks];
 };
 
-// Writes the tile of minima. A row of the tile has two minima of each output. min_of(j) returns the minima of sub-block j; they are
-// integers below 64, so the upper halves of their floats are their bf16.
+// Writes the tile of minima, in bf16. A row of the tile has two minima of each output. min_of(j) returns the minima of sub-block j. They
+// are integers below 64, so a bf16 is simply the upper half of the float.
 template <std::size_t kMins, class MinOf>
 [[gnu::always_inline]] inline void put_mins(MinOf min_of, Superblock& to) noexcept {
   for (std::size_t j = 0; j < kMins; j += 2) {
@@ -64,8 +65,8 @@ template <std::size_t kMins, class MinOf>
   for (std::size_t at = 64 * kMins; at < kTileBytes; at += 64) _mm512_store_si512(to.min + at, _mm512_setzero_si512());
 }
 
-// The number of sums of activations that a row has in a superblock: one for each minimum, because a minimum is multiplied by the sum of the
-// activations of its sub-block.
+// The number of sums of activations that a row has in a superblock; 0 in forms without minima. There is one sum for each minimum, because
+// a minimum is multiplied by the sum of the activations of its sub-block.
 template <PackedForm kForm>
 inline constexpr std::size_t kSums = !form_layout(kForm).has_min ? 0 : form_layout(kForm).kept ? 16 : 8;
 

@@ -1,11 +1,12 @@
-// Functions for the instructions of the tile unit, which has eight registers of up to 16 rows of 64 bytes. The functions replace GCC 12's
-// intrinsics, which do not tell the compiler what memory they read.
+// Functions for the instructions of AMX's tile unit, which has eight registers of up to 16 rows of 64 bytes. They replace the intrinsics
+// of GCC 12, which do not tell the compiler what memory they read. A tile product is
 //
 //   C [rows][16] += A [rows][k] * B [k][16]
 //
-// A row of A has the activations of one row in the order of k. A row of B has, for each of the 16 outputs, the weights for consecutive
-// values of k: 4 bytes, which are two bf16 or four int8. These 4 bytes are multiplied by the same 4 bytes of a row of A. Packed panels have
-// this order already. A product takes one cycle for each row of A, however short the row is.
+// A is activations: a row of A has one row's activations in the order of k. B is weights: a row of B has, for each of the 16 outputs, the
+// weights for consecutive values of k in 4 bytes, which are two bf16 or four int8. They are multiplied by 4 bytes of A: row i of B by
+// bytes 4 i to 4 i + 3 of each row of A. Packed panels have this order already. A product takes one cycle for each row of A, however
+// short the row is.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +34,8 @@ struct alignas(64) TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
-// Configures the tile registers of this thread for one job. The destructor releases them. So the host's code never sees our configuration,
-// and a job never sees the host's.
+// Configures the tile registers of this thread for one job, and releases them in the destructor. So the host's code never sees the
+// library's configuration, and a job never sees a configuration of the host.
 class Tiles {
  public:
   explicit Tiles(const TileShapes& shapes) noexcept { asm volatile("ldtilecfg %0" ::"m"(shapes)); }

@@ -1,5 +1,6 @@
-// Unpacks quantised weights into integers of a byte each. A vector of 64 bytes has the weights of 16 outputs for four consecutive values of
-// k, which is one row of a tile of weights (B, in tiles.hpp). These four values of k are a k group: group g has k = 4 g to 4 g + 3.
+// Unpacks quantised weights (packed forms block32 and block256) into integers of one byte each, for the tile unit. A vector of 64 bytes
+// has the weights of 16 outputs for four consecutive values of k, which is one row of a tile of weights (B, in tiles.hpp). These four
+// values of k are a k group: group g has k = 4 g to 4 g + 3.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +58,8 @@ template <FormLayout kLayout, class To>
 // Calls to(g, q) for each k group g of a tile of 256 values of k: g from 0 to 63.
 template <FormLayout kLayout, class To>
 [[gnu::always_inline]] inline void unpack_block256(const std::byte* tile, To to) noexcept {
-  // Adds the bits above the lowest four to `q`, the integers of group v of a quarter (64 values of k). For integers of six bits, `bits` has
-  // these bits, from bit kAt of each byte on.
+  // Completes the integers `q` of group v of a quarter (64 values of k), which have only their lowest four bits. 5 bits: adds the fifth
+  // bits, which are at `fifth`. 6 bits: adds the upper two bits, which `bits` has in each byte, from bit kAt on. 4 bits: nothing to add.
   const auto more = [&]<unsigned kAt>(const std::byte* fifth, std::size_t v, __m512i q, __m512i bits) {
     if constexpr (kLayout.bits == 5) {
       return _mm512_mask_add_epi8(q, load_u64(fifth + 8 * v), q, _mm512_set1_epi8(16));
@@ -87,8 +88,8 @@ template <FormLayout kLayout, class To>
   }
 }
 
-// The scales of the sub-blocks of a tile of 256 values of k, an output in each lane: sixteen scales in forms of 6 bits, otherwise eight
-// scales and eight minima.
+// The integer scales of the sub-blocks in a tile of 256 values of k, a lane for each output. In forms of 6 bits there are sixteen scales;
+// in the other forms eight scales and eight minima.
 template <FormLayout kLayout>
 class SubScales {
  public:

@@ -1,6 +1,9 @@
-// Attention over a job's chunks of keys (docs/reference/numerics.md, "Attention"): scores, weights, weighted sums, merging. The template
-// parameter `Product` is the matrix multiplication. The left matrix (queries or weights) consists of left tiles: 16 rows by 32 values of k.
-// The right matrix (keys or values) consists of Tiles: 32 values of k by 16 lanes. Members of Product:
+// One attention job (AttendJob), chunk by chunk of keys: scores = queries by keys; weights = exp(score - maximum); weighted sums =
+// weights by values; merging with the chunks before (docs/reference/numerics.md, "Attention"). All instruction sets share this code. The
+// two matrix products are done by the template parameter `Product`, which differs: AMX's tile unit, or vectors. The left matrix of a
+// product has the queries or the weights. It consists of left tiles: 16 rows by 32 values of k (the index that is summed over: dimensions
+// in scores, keys in weighted sums). The right matrix has the keys or the values. It consists of Tiles: 32 values of k by 16 lanes.
+// Members of Product:
 //   kABytes                       bytes of a left tile. If Product splits each number into a high and a low bf16, these are the bytes of
 //                                 all high and all low parts
 //   put(tile, row, a, b)          writes one row of a left tile. a: the row's numbers 0 to 15, b: numbers 16 to 31
@@ -34,8 +37,8 @@ class Attention {
         factor_((job.softcap != 0.0f ? job.softcap : job.scale) * kLog2E) {}
 
   void run() noexcept {
-    // If rows do not see the same keys, values of hidden keys are multiplied by weights of 0. If a hidden value is infinite or NaN, the
-    // product is not 0. In that case rows are computed one by one.
+    // A row's hidden keys (those that it does not see) have the weight 0, but their values are multiplied if another row sees them. 0
+    // times an infinite or NaN value is NaN, which would spoil the row. So if such values may exist, rows are computed one by one.
     if (job_.rows > 1 && job_.row_numbers == nullptr && !edges_finite()) return run_rows();
     load_queries();
     clear_totals();
@@ -168,8 +171,9 @@ class Attention {
     }
   }
 
-  // Applies the softcap, in models that have a softcap: turns all products of the chunk into tanh(score / softcap). Also sets the scales of
-  // keys to 1, so that scale_scores() can treat the results like products. Lanes of keys that are not visible may have any value.
+  // Applies the softcap (called only for models that have one): turns each product of the chunk into tanh(score / softcap). Then sets the
+  // scales of the keys to 1, because the scores are already multiplied by them and scale_scores(), which runs next, would do it again.
+  // Lanes of keys that are not visible may have any value.
   [[gnu::noinline]] void cap_scores(Span any) noexcept {
     const float scale = job_.scale / job_.softcap;
     for (std::size_t query = 0; query < queries_; ++query) {
@@ -221,9 +225,9 @@ class Attention {
     }
   }
 
-  // Computes the weights of the chunk's keys for the 16 queries from `first` on. In between calls meanwhile(TileIndex<i>), so that other
-  // work goes on at the same time; i is 0, 1, 2, 3, 0, ... in turn. meanwhile() is called twice for each query; if the number of queries is
-  // not a multiple of four, twice also for each of the queries that are missing.
+  // Computes the weights of the chunk's keys for up to 16 queries, from `first` on. Calls meanwhile(TileIndex<i>) in between, which does
+  // a piece of other work (a tile product), so that the CPU overlaps the two. i is 0, 1, 2, 3, 0, ... in turn. Number of calls: two for
+  // each query, with the number of queries rounded up to a multiple of four; none if no query sees a key of the chunk.
   template <class Fn>
   [[gnu::always_inline]] void weigh(std::size_t first, Fn meanwhile) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
@@ -255,8 +259,8 @@ class Attention {
     return scratch(at_.weights) + first / 16 % 2 * 8 * Product::kABytes;
   }
 
-  // Computes the weighted sums of the 16 queries from `first` on. Merges these sums with the sums over the chunks before, or writes them as
-  // partial results. Meanwhile computes the weights of the next 16 queries.
+  // Computes the weighted sums of up to 16 queries, from `first` on. If the job has `partials`, writes them as the chunk's partial
+  // results; otherwise merges them with the sums over the chunks before. Meanwhile computes the weights of the next 16 queries.
   void add_up(std::uint64_t chunk, std::size_t first) noexcept {
     const std::size_t rows = queries_ - first < 16 ? queries_ - first : 16;
     const Span seen = seen_by(first, rows);
@@ -267,8 +271,9 @@ class Attention {
     std::size_t tile = 0;
     if (first + 16 < queries_) {
       if constexpr (Product::kInterleaves) {
-        // The tile unit multiplies while vectors compute weights. weigh() calls `part` twice for each of up to 16 queries; a call does one
-        // of a step's four tiles. With 16 queries this does all steps, at most eight. With fewer queries the loop below does the rest.
+        // The tile unit multiplies while vectors compute weights. weigh() calls `part` twice for each query; a call multiplies one of the
+        // four tiles of a step. With 16 queries these are 32 calls, enough for all steps (at most eight). With fewer queries the loop
+        // below does the steps that are left.
         if (value_tiles_ >= 4 && groups > 0) {
           std::size_t done = 0;
           const auto part = [&]<int kPart>(TileIndex<kPart>) TESSERA_LAMBDA {
@@ -362,8 +367,8 @@ class Attention {
     for (float* const end = total + queries_ * value_stride_; total < end; total += 16) store(total, broadcast(0.0f));
   }
 
-  // Merges the chunk's result into the total of the chunks before; both are scaled to the larger of their two maxima. The first chunk's
-  // result does not change: it is multiplied by 1 and added to 0.
+  // Merges the chunk's result into the total of the chunks before. First both are scaled to a common maximum, the larger of the two. The
+  // first chunk's result does not change: it is multiplied by 1 and added to 0.
   void merge(std::size_t first, std::size_t rows) noexcept {
     float* state = floats(at_.state) + first * 2;
     const F32x16 maximum = load<F32x16>(maxima_[first / 16 % 2]), before = load<F32x16>(state);
@@ -446,8 +451,8 @@ class Attention {
     }
   }
 
-  // Merges the sink of the query's head into the total, like one more chunk: its maximum is the sink logit, its sum of weights is 1, and it
-  // has no values.
+  // Adds the sink of the query's head to the total, by the same merging as one more chunk: the sink's maximum is the sink logit, its sum
+  // of weights is 1, and it has no values.
   [[gnu::noinline]] void join_sink(std::size_t query) noexcept {
     float* state = floats(at_.state) + query / 16 * 32 + query % 16;
     float* total = floats(at_.total) + query * value_stride_;

@@ -1,18 +1,18 @@
-// Gives the keys and values of an attention job to matrix products, as tiles. A tile has 16 lanes and, for each lane, 32 numbers over which
-// a product sums. In a tile of keys each lane is a key, and the sum is over dimensions. In a tile of values each lane is a dimension, and
-// the sum is over keys. The layout of a tile is [16 rows][16 lanes][2 numbers] for elements of 8 and 16 bits, and [32 rows][16 lanes] for
-// F32. Rows lie a stride apart.
+// Supplies the matrix products of attention with keys and values, as tiles. A tile has 16 lanes, and 32 numbers for each lane, over which
+// a product sums. In a tile of keys a lane is a key and the 32 numbers are dimensions; the products are scores. In a tile of values a
+// lane is a dimension and the 32 numbers belong to 32 keys; the products are weighted sums. Layout of a tile: for elements of 8 and 16
+// bits [16 rows][16 lanes][2 numbers]; for F32 [32 rows][16 lanes]. Rows lie a stride apart.
 //
 // If a page has the numbers in this layout, the tile is read directly from the page. Otherwise the numbers are copied to scratch, with
 // zeros for dimensions and keys that do not exist or are not visible.
 //
-// Types that a product cannot multiply are expanded (converted) in scratch, once for all queries of the job. INT8, FP8 and INT4 become
-// bf16. F16 becomes one of three things, depending on the product:
-// - one bf16, rounded
-// - two bf16, a high and a low part, whose sum is the number
-// - f32: a tile of 32 rows, in two parts. The first part has the even rows, the second part the odd rows
-// Exception: without AMX, a job with few queries does not expand keys and values in INT8 (K8V4: it does), nor those in F16 that would become
-// f32 or one bf16. The product converts their elements in registers (rows.hpp).
+// If a product cannot multiply the stored type, the tile is expanded (converted) in scratch, once for all queries of the job. INT8, FP8
+// and INT4 become bf16. F16 becomes what the family of the job multiplies:
+// - family bf16: one bf16, rounded
+// - family bf16x3: two bf16, a high and a low part, whose sum is the number
+// - family f32: floats. They take twice the room, so a tile of 32 rows is written as two parts: first the even rows, then the odd rows
+// Exception: without AMX, a job with few queries expands INT8 keys and values, and F16 that would become floats or one bf16, in registers
+// (rows.hpp) instead of scratch. (If keys are INT8 and values INT4 (K8V4), it does expand in scratch.)
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
@@ -26,14 +26,15 @@ using Tile = KvTile;
 
 inline constexpr std::size_t kPartBytes = 1024;  // bytes of each part, if a tile is expanded to two parts
 
-// Each Held... type describes a form in which pages hold keys or values, and how elements become operands of a product. Members:
+// Each Held... type describes one form in which pages store keys or values, and how its elements become operands of a product. It is the
+// template parameter by which one kernel's source serves all KV types. Members:
 //   kElement       bytes of an element in a page
 //   kPair          elements of a lane that lie side by side in a row: 2, for F32 1
 //   expand()       makes one row of a tile from the 16 * kPair elements of the row in the page
-//   kExpands       true: a product cannot take the elements as they lie in the page; expand() must convert them
+//   kExpands       true: a product cannot multiply the elements as they are stored; expand() must convert them
 //   kParts         parts of an expanded tile, which lie one after the other: 1 or 2
-//   kPartsAreRows  if kParts is 2: true: the first part has the first element of each pair, the second part the second element; false: the
-//                  first part has the high parts of all elements, the second part the low parts
+//   kPartsAreRows  only if kParts is 2. true (F16 to floats): the first part has the first element of each pair, the second part the second
+//                  element. false (F16 to two bf16): the first part has the high parts of all elements, the second part the low parts
 //   kScales        true: each token has a scale
 //   kRotates       true: elements are stored rotated (kv/rotation.hpp)
 //   kRun           1: each row is expanded by itself. Otherwise (HeldInt4) this many numbers are expanded together, into two rows, from
@@ -93,22 +94,22 @@ struct HeldInt8 : HeldBytes {
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_bytes(from)); }
 };
 
-// FP8 expanded to bf16: to 1/256 of each number, which bf16 represents exactly. The scales in the page make up for the factor
-// (kv/codecs/fp8.hpp).
+// FP8 in pages, expanded to bf16. Each bf16 is 1/256 of the stored number, because the bits are converted as if they were F16; bf16 holds
+// this exactly. The scales in the page are 256 times as large to make up for it (kv/codecs/fp8.hpp).
 struct HeldFp8 : HeldBytes {
   static constexpr bool kRotates = false, kExpands = true;
   TESSERA_INLINE void expand(const std::byte* from, std::byte* to, std::byte*) { store(to, bf16_of_fp8(from)); }
 };
 
-// INT4 (kv/codecs/int4.hpp) expanded to bf16: to the product of each number and its multiplier, which bf16 represents exactly. 32 bytes
-// contain the numbers of two rows of a tile. The multipliers lie elsewhere in the block.
+// INT4 in pages (kv/codecs/int4.hpp), expanded to bf16. Each bf16 is a 4-bit number times its multiplier, which bf16 represents exactly.
+// 32 bytes contain the numbers of two rows of a tile; the multipliers are stored elsewhere in the block.
 struct HeldInt4 : HeldBytes {
   static constexpr bool kExpands = true;
   static constexpr std::size_t kRun = 32, kRunElements = 18;
 };
 
-// Returns how many elements (of kElement bytes) a page stores for one key, or one value, of `dim` dimensions. An element of INT4 has two
-// numbers, and multipliers are elements too.
+// Returns how many elements (of kElement bytes) a page stores for one key, or one value, of `dim` dimensions: `dim`, except in INT4.
+// There an element is a byte with two numbers, and the multipliers count as elements too.
 template <class Held>
 [[nodiscard, gnu::always_inline]] constexpr std::size_t held_elements(std::size_t dim) noexcept {
   if constexpr (Held::kRun == 1) return dim;
@@ -141,8 +142,8 @@ struct Operands {
   [[nodiscard, gnu::always_inline]] const std::byte* key(std::uint64_t position) const {
     return page(position) + job.k_offset + slot(position) * Held::kPair * Held::kElement;
   }
-  // Returns the address of the values of the token at `position`. If kPair is 2, the values of two tokens, in an even slot of the page and
-  // in the next slot, are stored together ([elements][2 tokens]). Then the address of the pair is returned.
+  // Returns the address of the values of the token at `position`. If kPair is 2, a page stores the values of two tokens (an even slot and
+  // the next slot) interleaved, as [elements][2 tokens]; then returns the address of these two tokens' values.
   [[nodiscard, gnu::always_inline]] const std::byte* value(std::uint64_t position) const {
     return page(position) + job.v_offset + slot(position) / Held::kPair * Held::kPair * held_values * Held::kElement;
   }
@@ -158,11 +159,12 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
-  // Prefetching for jobs with few queries. Pages lie anywhere in memory, so the CPU's own prefetchers cannot predict them. While the keys
-  // at `position` are read, later() returns the position of the keys to prefetch. These keys are `distance` keys further on in this job,
-  // or, near the end of the job, the first keys of the next job. If there is nothing to prefetch, it returns `position` itself, so that
-  // callers need no branch. Callers prefetch one row at a time, between expanding or multiplying rows, because a core stalls if it issues
-  // many prefetches at once. The tile unit (AMX) does not prefetch tiles that it reads in place; this has not been measured.
+  // Prefetching of keys and values, only for jobs with few queries, which spend most of their time on reading. Pages lie anywhere in
+  // memory, so the CPU's own prefetchers cannot predict them. While the keys at `position` are read, later() returns the position of the
+  // keys to prefetch: `distance` keys further on in this job, or, near the end of the job, the first keys of the next job. If there is
+  // nothing to prefetch, it returns `position` itself, so that callers need no branch. Callers prefetch one row at a time, between
+  // expanding or multiplying rows, because a core stalls if it issues many prefetches at once. With AMX, tiles that are read directly
+  // from pages are not prefetched (whether it would help has not been measured).
   static constexpr std::size_t kAheadBytes = 16 * 1024;  // at most half of L1; measured on Zen 5
   [[nodiscard, gnu::always_inline]] static constexpr std::size_t ahead(std::size_t elements) noexcept {
     const std::size_t groups = kAheadBytes / (elements * Held::kElement * kKeyGroup);
@@ -177,9 +179,9 @@ struct Operands {
     if (job.rows * job.query_group > 16 || job.globals != 0) return none;
     if (position + distance + kKeyGroup <= job.position) return {job, position + distance};
     if (job.next == nullptr || job.next->globals != 0) return none;
-    // While keys from position `end` on are read, no key of this job is left to prefetch. Then the next job's keys are prefetched, from
-    // position `start` on. `start` is the beginning of the first key group that lies in the next job's chunks and that the next job's first
-    // row sees completely.
+    // From position `end` on, the keys that are `distance` further on lie beyond this job's last key. So the next job's keys are
+    // prefetched, from position `start` on: the beginning of the first key group that lies in the next job's chunks and that the next
+    // job's first row sees completely.
     const AttendJob& next = *job.next;
     const std::uint64_t end = job.position < distance + kKeyGroup ? 0 : (job.position - distance) / kKeyGroup * kKeyGroup;
     const std::uint64_t seen =
@@ -201,8 +203,8 @@ struct Operands {
     return static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from));
   }
 
-  // Load the scales of a chunk's keys (or values) [first, last) into to[first] .. to[last - 1]. Scales of whole pages are loaded, so some
-  // elements of `to` before and after this range may be written too.
+  // Load the scales of a chunk's keys (or values) [first, last), a float for each, into to[first] to to[last - 1]. May also write some
+  // elements of `to` before and after this range, because the scales of whole pages are loaded.
   void load_key_scales(std::uint64_t chunk, std::size_t first, std::size_t last, float* to) const {
     load_scales(chunk, first, last, keys_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.key_scales(); }, to);
   }
@@ -210,8 +212,8 @@ struct Operands {
     load_scales(chunk, first, last, values_ahead, [](const Operands& of) TESSERA_LAMBDA { return of.value_scales(); }, to);
   }
 
-  // Makes tiles of the 16 keys from `position` on: one tile for each 32 dimensions, in to[0], to[step], to[2 * step], ... Tiles that cannot
-  // be read directly from the page are written to `scratch`.
+  // Makes the tiles of the 16 keys from `position` on: one tile for each 32 dimensions, at to[0], to[step], to[2 * step], ... A tile
+  // points into the page if the product can read the page directly; otherwise the tile is written to `scratch`.
   void load_keys(std::uint64_t position, std::byte* scratch, Tile* to, std::size_t step) const {
     const std::byte* from = key(position);
     const std::size_t stride = job.page_tokens * Held::kPair * Held::kElement;
@@ -299,8 +301,9 @@ struct Operands {
     }
   }
 
-  // Does the same as load_values(), for values that are part of the keys (AttendJob::values_in_keys). These values lie in pages as tiles of
-  // keys, whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a time.
+  // Does the same as load_values(), for values that are part of the keys (latent attention; AttendJob::values_in_keys). Pages store them
+  // as tiles of keys, whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a
+  // time.
   [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
                                              Tile* to) const {
     constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // bytes of the dimensions of a key that lie side by side
@@ -324,8 +327,8 @@ struct Operands {
     }
   }
 
-  // Returns true if the values of the tokens [first, last) are all finite. May also return false because of the token just before or just
-  // after this range.
+  // Returns true if the values of the tokens [first, last) are all finite. A false may be wrong: the function may read the token just
+  // before or just after this range too, and return false because of it.
   [[nodiscard]] bool values_finite(std::uint64_t first, std::uint64_t last) const {
     if constexpr (Held::kScales) {
       return true;
@@ -394,8 +397,9 @@ struct Operands {
     }
   }
 
-  // Transposes [2 keys][2 dimensions] at `from` to [2 dimensions][2 keys] at `to`. The numbers of the first key become zeros if `first` is
-  // false, the numbers of the second key if `second` is false. F32 has no pairs: one number is copied.
+  // Transposes the 2 x 2 numbers at `from`, [2 keys][2 dimensions], to [2 dimensions][2 keys] at `to`. If `first` is false, writes zeros
+  // for the first key; if `second` is false, for the second key. (They are keys that the job does not see.) F32 is not stored in pairs:
+  // one number is copied.
   TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {
     if constexpr (Held::kPair == 1) {
       __builtin_memcpy(to, from, Held::kElement);

@@ -1,7 +1,9 @@
-// Turns rows of a tile (operands.hpp) into numbers in registers. Each of the tile's 16 lanes belongs to one sum. two(at, next) returns the
-// next two numbers of each lane as floats. If kRowsOfTwo is 1, the two numbers are a pair in the row at `at`. If it is 2 (F32), each row
-// has one number a lane; the second row lies `next` bytes after the first. bf16() loads one row (pairs of bf16) of each of several tiles.
-// two() and bf16() may change the order of lanes; in_order() restores the order in the sums.
+// Loads one row of a tile (operands.hpp) from the form in which pages store it into registers, as numbers that attention's products
+// multiply. A tile has 16 lanes, and each lane has its own sum.
+//   two(at, next)  returns the next two numbers of each lane as floats. If kRowsOfTwo is 1, they are a pair in the row at `at`. If it is 2
+//                  (F32), a row has one number for each lane, and the second number lies in the next row, `next` bytes after the first
+//   bf16()         loads one row (pairs of bf16) of each of several tiles
+//   in_order()     two() and bf16() may change the order of lanes, which is faster. in_order() restores the order, once, in the sums
 #pragma once
 
 #include "cpu/kernels/attention/operands.hpp"

@@ -1,4 +1,5 @@
-// The vector arithmetic of attention between its products: maxima, exponentials, sums by 16 lanes.
+// The arithmetic of the softmax in attention, with vectors, between the two matrix products: the maximum of scores, exponentials, and
+// sums of 16 lanes.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -47,9 +48,9 @@ TESSERA_INLINE U32x16 lanes_between(std::size_t first, std::size_t last) {
 
 TESSERA_INLINE F32x16 keep(U32x16 mask, F32x16 a) { return as<F32x16>(mask & as<U32x16>(a)); }
 
-// Returns 2^x for x up to 0, by fused multiply-adds (docs/reference/numerics.md, "Attention"). Error: 2 ulp. Below -125 the result is 0, so
-// that all other results are normal numbers. Method: x = n + r with an integer n and |r| <= 1/2; then 2^x = 2^n (1 + r P(r)), where P is a
-// near-minimax polynomial of degree 4.
+// Returns 2^x for x <= 0, the exponential by which attention computes weights (docs/reference/numerics.md, "Attention"). Error: at most 2
+// ulp. If x is below -125, the result is 0, so that no result is a denormal number. Method: x = n + r with an integer n and |r| <= 1/2;
+// then 2^x = 2^n (1 + r P(r)), where P is a near-minimax polynomial of degree 4, computed by fused multiply-adds.
 TESSERA_INLINE F32x16 exp2_negative(F32x16 x) {
   const F32x16 round = broadcast(0x1.8p23f);  // adding it rounds to an integer, which is then in the low bits
   const F32x16 shifted = x + round;

@@ -1,4 +1,4 @@
-// The keys that the rows of a job see.
+// Which of a chunk's keys the rows of an attention job see, given the window, the global keys and the rows' positions.
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"

@@ -1,6 +1,7 @@
-// Looks up points of the grids of the IQ1, IQ2 and IQ3 formats with AVX-512. (A point is an entry of a grid: eight values, in IQ3 four.)
-// One instruction gathers eight or sixteen points, which are 64 values. The signs of these 64 values are one mask. `block` is an output's
-// block of 256 values, `c` the index of one of its four quarters of 64.
+// Decodes weights of the IQ1, IQ2 and IQ3 formats with AVX-512, for the kernels in open_grids.hpp and grid_row.hpp. A weight's block
+// stores indices into a table, the grid. An entry of the grid is a point: eight values, in IQ3 four. One instruction gathers eight or
+// sixteen points, which are 64 values; the signs of these 64 values are one mask. In all functions `block` is an output's block of 256
+// values, and `c` the index of one of its four quarters of 64 values.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -25,8 +26,8 @@ namespace tessera::cpu::TESSERA_ISA {
 // Returns eight bytes as eight indices of 64 bits.
 TESSERA_INLINE __m512i eight_indices(const std::byte* at) { return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))); }
 
-// Adds the higher bits to indices. All of these bits are in `more`: each lane rotates `more` left by the lane's number in `turns`, which
-// puts the lane's bits where `mask` has ones.
+// Adds to each lane's index (its low eight bits) the bits above the eighth. A block stores the upper bits of several indices together in
+// `more`. Each lane rotates `more` left by its number in `turns`, which moves the lane's own bits to where `mask` has ones.
 TESSERA_INLINE __m512i with_higher(__m512i indices, std::uint64_t more, __m512i turns, long long mask) {
   const __m512i higher = _mm512_rolv_epi64(_mm512_set1_epi64(static_cast<long long>(more)), turns);
   return _mm512_or_si512(indices, _mm512_and_si512(higher, _mm512_set1_epi64(mask)));

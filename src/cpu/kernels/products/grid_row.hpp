@@ -1,7 +1,8 @@
-// Multiplies one row by a tile of the IQ2 and IQ3 formats with AVX-512. The tile is not opened: 64 values of one output at a time are
-// multiplied as the lookup in the grid returns them, without a transposition into lanes of 16 outputs. The grid has magnitudes only. If a
-// weight is negative, the kernel negates the row's byte by which the weight is multiplied. The sum over a superblock is a sum of integers,
-// so it has the same bits in any order.
+// The product of one row with weights in IQ2 and IQ3 formats, with AVX-512. A general kernel first opens a tile: it writes the integers
+// of 16 outputs to memory, transposed so that each output is a lane. That pays if several rows use the tile. For one row this kernel
+// multiplies 64 values of one output at a time, directly as the lookup in the grid returns them. The grid has magnitudes only. If a
+// weight is negative, the kernel negates the row's byte by which the weight is multiplied. The sum over a superblock is a sum of
+// integers, so it has the same bits in any order.
 #pragma once
 
 #include "cpu/kernels/products/grid_points.hpp"
@@ -13,8 +14,8 @@ namespace tessera::cpu::TESSERA_ISA {
 
 #if defined(__AVX512F__)
 
-// Indices for _mm512_shuffle_epi8, which copy the four scales of quarter c (64 values) from a superblock's sixteen. Each scale, a byte, is
-// copied to both 16-bit words of four consecutive 32-bit lanes.
+// Indices for _mm512_shuffle_epi8. They copy the four scales of quarter c (64 values) from a superblock's sixteen scales. Each scale is
+// one byte. It goes to four consecutive 32-bit lanes, to both 16-bit words of each lane.
 struct ScaleWords {
   std::uint8_t at[64];
 

@@ -1,5 +1,6 @@
-// Multiplies one row by a tile whose bytes lie in the order of lanes (lane_tiles.hpp). The bytes are opened in registers; no opened tile is
-// written to memory. The integers and the operations on floats are the same as with an opened tile, so the bits are the same too.
+// The product of one row with weights in a kept packed form (the file's own blocks) whose bytes lie in the order of lanes
+// (lane_tiles.hpp). The bytes are opened in registers. (For several rows, linear_kept.cpp writes an opened tile to memory and reads it
+// for each row.) The integers and the operations on floats are the same as with an opened tile, so the bits are the same too.
 #pragma once
 
 #include "cpu/kernels/products/open_lanes.hpp"
@@ -47,8 +48,8 @@ TESSERA_INLINE U32x16 four_scales(const std::byte* scales, std::size_t w) {
   return low | ((word(2) >> static_cast<int>(2 * w)) & broadcast(0x03030303u)) << 4;
 }
 
-// Prefetches data that lies Ahead::bytes further on than the tile: piece `part` of `parts` pieces of a tile's size. A call prefetches only
-// one piece, because many prefetches at once would wait for each other.
+// Prefetches weights that lie Ahead::bytes further on than `tile`. One tile's size is cut into `parts` pieces, and a call prefetches only
+// piece `part`. Callers spread the calls over a tile, because many prefetches at once would wait for each other.
 template <PackedForm kForm>
 TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t part, std::size_t parts) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes, kLines = (kBytes + 63) / 64;
@@ -56,10 +57,11 @@ TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t par
   prefetch(tile + begin, (end < kBytes ? end : kBytes) - begin, ahead);
 }
 
-// Returns by how many bits an integer of two bits may stay shifted to the left while it is multiplied. A byte has four integers; integer s
-// (0 to 3) is at bit 2 * s. If the integer stays there, the products are 4^s times too large. One shift of their sum corrects this, instead
-// of a shift for each group. In two cases the integer must be shifted to bit 0 first, and this function returns 0: in instruction sets that
-// multiply signed bytes (kCentredBytes), and in Q3_K for s = 3, because the integer's third bit would be bit 8.
+// Tells how a 2-bit integer is taken from its byte before it is multiplied. A byte has four integers; integer s (0 to 3) is at bit 2 * s.
+// - Usually the integer is only masked, not shifted to bit 0, so that it counts 4^s times. One shift of the sum of all products corrects
+//   this, which is cheaper than a shift for each group of weights. Then this function returns 2 * s, the number of bits of that shift.
+// - The integer must be shifted to bit 0 first in instruction sets that multiply signed bytes (kCentredBytes), and in Q3_K for s = 3, whose
+//   third bit would be bit 8. Then this function returns 0.
 template <PackedForm kForm>
 [[gnu::always_inline]] constexpr int left_in_place(std::size_t s) {
   return kCentredBytes || (kForm == PackedForm::kept_q3_k && s == 3) ? 0 : static_cast<int>(2 * s);
@@ -79,7 +81,7 @@ TESSERA_INLINE U8x64 group_in_place(const std::byte* tile, std::size_t g) {
 }
 
 // Returns, for a Q2_K or Q3_K superblock, the sum over its 16 sub-blocks of scale times dot product. A sub-block's dot product fits 16
-// bits.
+// bits, so that dot2() can multiply it by the scale.
 template <PackedForm kForm>
 TESSERA_INLINE I32x16 scaled_sums(const LinearJob& job, Ahead ahead, const std::byte* tile, const std::byte* q, const std::byte* sums) {
   constexpr OpenIntegers kIntegers = open_integers(kForm);
@@ -139,8 +141,8 @@ TESSERA_INLINE void multiply_super_row(const LinearJob& job, const std::byte* ti
   const std::byte *q = job.x + k, *sums = job.x + layout.sums + k / 16 * 2;
   I32x16 sum;
   Ahead ahead = job.ahead;
-  // The third bits of Q3_K are read with each half of the other bits. No CPU's own prefetchers follow this order (half the speed on Zen 4),
-  // so all lines are prefetched.
+  // All lines of Q3_K are prefetched, even on CPUs whose own prefetchers need only some lines prefetched. The third bits of the weights
+  // are read twice, with each half of the other bits, and no CPU's own prefetchers follow this order (half the speed on Zen 4).
   if constexpr (kForm == PackedForm::kept_q3_k) ahead.all_lines = true;
   if constexpr (kForm == PackedForm::kept_iq4_xs) sum = scaled_sums_of_32(job, ahead, tile, q, sums);
   else sum = scaled_sums<kForm>(job, ahead, tile, q, sums);

@@ -1,5 +1,6 @@
-// Families bf16 and bf16x3: fused multiply-adds compute the same bits as the tile instruction TDPBF16PS. Every 32 values of k have two
-// chains that start from 0, one over the even and one over the odd k; their sum is added to the output. Denormals count as zeros
+// Matrix products of families bf16 (weights in BF16, or quantised weights rounded to bf16) and bf16x3 (weights in F16), with vectors. Fused
+// multiply-adds compute the same bits as AMX's tile instruction TDPBF16PS. For every 32 values of k there are two chains of additions that
+// start from 0, one over the even k and one over the odd k. Their sum is added to the output. Denormals count as zeros
 // (docs/reference/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/decode.hpp"
@@ -58,8 +59,8 @@ void few_rows(const LinearJob& job) noexcept {
   }
 }
 
-// Adds the products for 32 values of k to acc[r][p], the sums of rows r and vectors p of 16 outputs. x: floats [row][k]. weights: floats
-// [vector][k][output].
+// Adds the products for 32 values of k to acc[r][p], the sums of row r and vector p of 16 outputs. `x`: the rows as floats, [row][k].
+// `weights`: floats [vector][k][16 outputs].
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* x,
                              std::size_t x_stride, F32x16 (&acc)[kR][kP]) {
@@ -88,8 +89,9 @@ TESSERA_INLINE void widen(const std::byte* from, std::byte* to) {
   store(to + 64, as<U32x16>(load_i16(from + 32)) << 16);
 }
 
-// Adds the products for 32 values of k to acc[r][v], the sums of rows r and vectors v of 16 outputs. x: floats [row][plane][k]. `weights`:
-// the first vector, in a tile of an f16 panel. Calls ask(weights), which prefetches, before each two values of k.
+// Does the same as multiply(), for F16 weights, which it splits into high and low parts: adds the products for 32 values of k to
+// acc[r][v], the sums of row r and vector v of 16 outputs. `x`: floats [row][plane: high, low][k]. `weights`: the first vector, in a tile
+// of an f16 panel. Calls ask(weights), which prefetches, before each two values of k.
 template <std::size_t kR, std::size_t kV>
 TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[kR][2][128], auto ask,
                                  F32x16 (&acc)[kR][kV]) {
@@ -124,8 +126,8 @@ TESSERA_INLINE void multiply_f16(const std::byte* weights, const std::byte (&x)[
   for (std::size_t product = 0; product < 3; ++product) add_chains(even[product], odd[product], acc);
 }
 
-// Multiplies panels of f16 as they stream from memory. With few rows it is faster to split the weights into high and low parts in registers
-// than to write both parts to scratch.
+// The kernel for few rows and F16 weights: multiplies panels as they stream from memory. The weights are split into high and low parts in
+// registers, which with few rows is faster than writing both parts to scratch.
 void few_rows_f16(const LinearJob& job) noexcept {
   constexpr std::size_t kTileBytes = form_layout(PackedForm::f16).tile_bytes;
   const FlushDenormals flush;
@@ -160,9 +162,9 @@ void few_rows_f16(const LinearJob& job) noexcept {
   }
 }
 
-// Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kManyPanels, kManyVectors: how many panels, and vectors of these
-// panels, are decoded at a time. kPlanes: planes of a row and of the weights. F16 has two planes: the numbers rounded to bf16, and the
-// differences that rounding lost.
+// Sizes for a packed form, in the kernel for many rows. kVectors: vectors of 16 outputs in a panel. kManyPanels, kManyVectors: how many
+// panels, and vectors of these panels, are decoded at a time. kPlanes: planes of a row and of the weights. F16 has two planes (high
+// parts: the numbers rounded to bf16; low parts: what rounding lost), other forms one.
 template <PackedForm kForm>
 struct Decoded {
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
@@ -172,8 +174,9 @@ struct Decoded {
   static constexpr std::size_t kXAt = kMostRows * kManyVectors * 64, kXBytes = kPlanes * 128;
 };
 
-// Multiplies kP panels: decodes the weights for 32 values of k and multiplies them by all rows, then the weights for the next 32. Scratch:
-// sums [rows][vectors][16 outputs]; x [rows][planes][32 values of k]; weights [vectors][planes][32 values of k][16 outputs].
+// Multiplies kP panels by all rows of a job, 32 values of k at a time: decodes the weights for these k to scratch, multiplies them by all
+// rows, and goes on to the next 32. Scratch: sums [rows][vectors][16 outputs]; x [rows][planes][32 values of k]; weights
+// [vectors][planes][32 values of k][16 outputs].
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Decoded<kForm>;

@@ -1,4 +1,4 @@
-// Products in family bf16-pairs (bf16_pairs.hpp).
+// Matrix products of family bf16-pairs: weights in BF16 times rows in BF16, by the instruction VDPBF16PS (bf16_pairs.hpp).
 #include "cpu/kernels/bf16_pairs.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/tiles.hpp"
@@ -33,10 +33,13 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
   }
 }
 
-// Multiplies the weights in the packed panels, without a copy in scratch. The weights come from memory, or for many rows from L2, which has
-// room for two panels of 14,336 inputs. If all rows fit one tile, panels are multiplied one after another: then each row has only one chain
-// of additions at a time, but a core reads one stream of weights much faster than two, so this is the faster way. With more rows, two
-// panels are multiplied side by side, so that each pair of k that is loaded from a row is used twice.
+// The kernel: multiplies the job's rows by its panels, directly as they are packed, without a copy in scratch. With few rows the weights
+// come from memory. With many rows they are read again for each tile of rows; then they come from L2, which has room for two panels of
+// 14,336 inputs.
+//
+// If all rows fit one tile, panels are multiplied one after another. Two panels side by side would give each row two chains of additions
+// at a time instead of one, but a core reads one stream of weights much faster than two, and that matters more. If there are more rows,
+// two panels are multiplied side by side, so that each pair of k that is loaded from a row is used twice.
 void all_rows(const LinearJob& job) noexcept {
   const auto side_by_side = [&]<std::size_t kP>(Count<kP>, std::size_t panel) TESSERA_LAMBDA {
     const std::size_t pairs = (job.inputs + 1) / 2;

@@ -1,5 +1,6 @@
-// Family f32: one chain of fused multiply-adds over k for each output (docs/reference/numerics.md). Weights of 16 bits are converted to floats before
-// they are multiplied.
+// Matrix products of family f32, for weights in F32, F16 and BF16. An output is one chain of fused multiply-adds over k
+// (docs/reference/numerics.md): each addition needs the sum before it. Weights of 16 bits are converted to floats before they are
+// multiplied.
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/tiles.hpp"
@@ -14,22 +15,24 @@ constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kManyRows = kRegisters < 4 ? 6 : 4;
 constexpr std::size_t kTileVectors = kRegisters == 1 ? 4 : 1;  // vectors of a tile of many rows, limited by the registers
 constexpr std::size_t kMostRows = 256;  // the most rows of a task. many_rows() converts 16-bit weights once a task
-// How many values of k many_rows() multiplies with all rows before it goes on to the next values of k. The weights of kChunk values of k
-// stay in L2. With a smaller chunk, the sums would be stored to scratch and loaded again more often.
+// The number of values of k that many_rows() multiplies with all rows before it goes on to the next values of k. The weights of kChunk
+// values of k stay in L2. With a smaller chunk, the sums would be stored to scratch and loaded again more often.
 constexpr std::size_t kChunk = kRegisters == 1 ? 512 : 256;
 
 // Sizes for a packed form. kVectors: vectors of 16 outputs in a panel. kPairBytes: bytes of a panel's weights for two values of k. The
-// others are sizes of tiles. Reason for multiplying two panels of BF16 side by side (kPairedRows): the additions to one vector of sums are
-// a chain that takes four cycles for each k. In F32 this is no slower than memory. Weights of 16 bits arrive twice as fast, so two chains
-// side by side are faster than one.
+// other members are sizes of tiles.
+//
+// kPairedRows says when two panels of BF16 are multiplied side by side. The reason: the additions to one vector of sums are a chain that
+// takes four cycles for each k. With F32 weights this is no slower than memory. Weights of 16 bits arrive twice as fast, so one chain would
+// be slower than memory; two chains side by side are faster. (An f16 panel has two vectors already.)
 template <PackedForm kForm>
 struct Streamed {
   static constexpr bool kHalves = kForm != PackedForm::f32;  // true: weights of 16 bits
   static constexpr std::size_t kVectors = panel_outputs(kForm) / kPanel;
   static constexpr std::size_t kPairBytes = (kHalves ? 64 : 128) * kVectors;
-  // The most rows of a task for few_rows(). few_rows() takes weights directly from the panel, and each tile of rows converts 16-bit weights
-  // in registers again. many_rows() converts the weights to floats in scratch first. If a vector of 16 floats is one register, 16-bit
-  // weights are never converted in scratch: few_rows() computes every task.
+  // The most rows of a task for few_rows(). few_rows() reads weights directly from the panel; if they have 16 bits, it converts them in
+  // registers, again for each tile of rows. many_rows() converts the weights to floats once, in scratch. If a register has 16 floats
+  // (kRegisters == 1), few_rows() computes all tasks with 16-bit weights.
   static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
   // The most rows of a task for which two panels, of one vector each, are multiplied side by side; 1: never.
   static constexpr std::size_t kPairedRows =
@@ -50,8 +53,8 @@ struct Streamed {
       return {load<F32x16>(at), load<F32x16>(at + 64)};
     }
   }
-  // Returns the weights of a panel's vector v for the last k, if the number of inputs is odd. In F32 no weights of a further k follow, so
-  // only one vector is loaded.
+  // Returns the weights of a panel's vector v for the last k, if the number of inputs is odd. In F32 only one vector is loaded, because
+  // the weights end there. (Panels of 16-bit weights are padded, so a pair can be loaded.)
   TESSERA_INLINE F32x16 one(const std::byte* at, std::size_t v) {
     if constexpr (kHalves) return pair(at, v).even;
     else return load<F32x16>(at);
@@ -109,9 +112,9 @@ TESSERA_INLINE void stream(const std::byte* weights, std::size_t panel_bytes, co
   }
 }
 
-// Multiplies panels one after another. Exception: with 2 to kPairedRows rows, two panels side by side, so that a row has two chains of
-// additions at a time. With one row, the second chain would gain less time than is lost by reading two panels at once: a core reads one
-// stream of weights much faster than two.
+// The kernel for few rows: multiplies panels one after another, as they stream from memory. Exception: if the job has 2 to kPairedRows
+// rows, two panels are multiplied side by side, so that a row has two chains of additions at a time. With one row this would lose more
+// time than it gains, because a core reads one stream of weights much faster than two.
 template <PackedForm kForm>
 void few_rows(const LinearJob& job) noexcept {
   using From = Streamed<kForm>;
@@ -140,9 +143,10 @@ void few_rows(const LinearJob& job) noexcept {
   by_panels<1>(job.panels, multiply);
 }
 
-// Adds the products for `depth` values of k to the sums of kR rows and kP vectors in scratch. If `first`, starts the sums from 0. weights:
-// floats [vector][k][16 outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined: inlined with
-// AVX-512, one of 24 sums was spilled, and its chain alone took 1.2 times as long as all products on Zen 5.
+// Adds the products for `depth` values of k to the sums of kR rows and kP vectors in scratch. If `first`, starts the sums from 0.
+// weights: floats [vector][k][16 outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined,
+// because g++ then kept one of 24 sums in memory instead of a register (AVX-512), and this sum took 1.2 times as long as all products on
+// Zen 5.
 template <std::size_t kR, std::size_t kP, std::size_t kV>
 [[gnu::noinline]] void multiply(const std::byte* weights, std::size_t stride, const std::byte* x, std::size_t x_stride,
                                 std::size_t depth, std::byte* sums, bool first) noexcept {
@@ -166,8 +170,8 @@ template <PackedForm kForm>
 constexpr std::size_t kAccBytes = kMostRows * Streamed<kForm>::kManyVectors * 64;
 constexpr std::size_t kChunkBytes = kChunk * 64;  // bytes of a chunk of 16 outputs, as floats
 
-// Multiplies kP panels: a chunk of k by all rows, then the next chunk. Between chunks the sums are kept in scratch. 16-bit weights are
-// converted to floats in scratch.
+// Multiplies kP panels by all rows, kChunk values of k at a time. Between two chunks the sums are kept in scratch. 16-bit weights are
+// converted to floats in scratch, once for all rows.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using From = Streamed<kForm>;
@@ -215,8 +219,8 @@ void many_rows(const LinearJob& job) noexcept {
   });
 }
 
-// Returns the number of rows from which on many_rows() is faster than few_rows() (measured). With 16-bit weights, many_rows() is faster
-// when converting the weights once, to floats in scratch, takes less time than converting them again in each tile of rows.
+// Returns the number of rows from which on many_rows() is faster than few_rows() (measured). With 16-bit weights it is the number from
+// which on it is faster to convert the weights once, to floats in scratch, than again in each tile of rows.
 template <PackedForm kForm>
 constexpr std::size_t many_from() noexcept {
   if (Streamed<kForm>::kHalves && kRegisters > 2) return 5;

@@ -1,6 +1,6 @@
-// Family int8 on superblocks of 256. The scales and minima of sub-blocks are integers, and so are all sums within a superblock. A
-// superblock's sum is added to the output by one fused multiply-add of floats; if there are minima, a second one adds their sum
-// (docs/reference/numerics.md).
+// Matrix products of family int8 for weights in superblocks of 256 (Q4_K, Q5_K, Q6_K), with rows that are rounded to 8 bits. The scales
+// and minima of sub-blocks are integers, so all sums within a superblock are integers. A superblock's sum is added to the output by one
+// fused multiply-add of floats; if there are minima, a second one adds their sum (docs/reference/numerics.md).
 #include "cpu/kernels/blocks.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/tiles.hpp"
@@ -11,16 +11,17 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace linear_int8_256 {
 namespace {
 
-// Sizes of tiles, limited by the number of registers. kFewRows: rows of a tile that multiplies one panel as it streams from memory.
-// kManyPanels, kManyRows: panels and rows of a tile that multiplies unpacked weights.
+// Sizes of tiles, limited by the number of registers. kFewRows: rows of a tile of the kernel for few rows, which multiplies one panel as
+// it streams from memory. kManyPanels, kManyRows: panels and rows of a tile of the kernel for many rows, which unpacks the weights first.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 6 : 2;
 constexpr std::size_t kManyPanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyRows = (kNames - 1 - kManyPanels * kRegisters) / (2 * kManyPanels * kRegisters);  // two sums each
 constexpr std::size_t kMostRows = 256;  // rows of a task, at most
 constexpr std::size_t kAhead = kManyPanels == 1 ? 8 : 1;  // distance of the prefetch, in superblocks
 
-// The head of an unpacked superblock, its scales and minima. "Outputs" are the 16 outputs of the panel.
-//   scales      [8 or 16 sub-blocks][outputs] i32; with kPairs each scale is a word, stored twice in its lane
+// The head of an unpacked superblock: its scales and minima, as vectors load them. It follows the integers. Offsets in bytes ("outputs"
+// are the 16 outputs of the panel):
+//   0           [8 or 16 sub-blocks][outputs] i32: the scales. With kPairs each scale is a word (16 bits), stored twice in its lane
 //   kMinsAt     [minima 0 to 3, minima 4 to 7][outputs][4] bytes
 //   kDAt        [outputs] f32; kDminAt: [outputs] f32
 //   kTwosAt     with kPairs and 6 bits only: [8 pairs of sub-blocks][outputs][2] words, the scales of both sub-blocks
@@ -86,8 +87,9 @@ struct Rows {
   }
 };
 
-// Sets the start of the sums of integers w * x, if weights have 6 bits and kPairs is true. Then the products do not subtract the offset
-// from the weights' integers w. So the sum starts from -offset * (the sum over sub-blocks of scale * (sum of x)).
+// Sets the start of the sums for weights of 6 bits, if kPairs. A weight is (w - offset) with a stored integer w, but with kPairs the
+// products are w * x, without the offset. So the sum of (w - offset) * x starts from -offset * (the sum over
+// sub-blocks of scale * (sum of x)).
 template <int kOffset, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
   static_assert(kOffset == 32);
@@ -140,8 +142,8 @@ TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t pane
           TESSERA_UNROLL
           for (std::size_t p = 0; p < kP; ++p) dot[r][p] = start<kBits, Weights::kLayout.offset>(of_x);
         }
-        // Groups are counted from the beginning of the 64 values of k, here and above; otherwise g++ computes more addresses than registers
-        // hold.
+        // Index v counts groups from the beginning of the 64 values of k, here and above. With an index that counts from the sub-block's
+        // beginning, g++ computes more addresses than fit the registers.
         TESSERA_UNROLL
         for (std::size_t v = s * kGroups; v < (s + 1) * kGroups; ++v) {
           multiply_group<kBits>(
@@ -221,8 +223,8 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// Multiplies kP panels: unpacks a superblock and multiplies it by all rows, then the next superblock. In between the sums are kept in
-// scratch.
+// Multiplies kP panels by all rows, one superblock after another: unpacks the superblock to scratch and multiplies it by all rows.
+// Between two superblocks the sums are kept in scratch.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Unpacked<kForm>;

@@ -1,5 +1,6 @@
-// Family int8 on blocks of 32. The dot product over a block is an exact integer. It is added to the output by one fused multiply-add of
-// floats; if there are minima, a second one adds the minimum times the sum of the activations (docs/reference/numerics.md).
+// Matrix products of family int8 for weights in blocks of 32 (Q8_0, Q4_0, for example), with rows that are rounded to 8 bits. The dot
+// product over a block is an exact integer. It is added to the output by one fused multiply-add of floats; if there are minima, a second
+// one adds the minimum times the sum of the activations (docs/reference/numerics.md).
 #include <type_traits>
 
 #include "cpu/kernels/blocks.hpp"
@@ -13,8 +14,8 @@ namespace tessera::cpu::TESSERA_ISA {
 namespace linear_int8_32 {
 namespace {
 
-// Sizes of tiles, limited by the number of registers. kFewRows: rows of a tile that multiplies one panel as it streams from memory.
-// kTilePanels: panels of a tile that multiplies unpacked weights.
+// Sizes of tiles, limited by the number of registers. kFewRows: rows of a tile of the kernel for few rows, which multiplies one panel as
+// it streams from memory. kTilePanels: panels of a tile of the kernel for many rows, which unpacks the weights first.
 constexpr std::size_t kFewRows = kRegisters == 1 ? 8 : kRegisters == 2 && !kCentredBytes ? 3 : 2;
 constexpr std::size_t kTilePanels = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kManyPanels = 4;  // panels of a task that unpacks
@@ -132,9 +133,9 @@ void few_rows(const LinearJob& job) noexcept {
 
 constexpr std::size_t kAccBytes = kMostRows * kManyPanels * 64;
 
-// Multiplies kP panels. In turns, unpacks some blocks of each panel and multiplies these blocks by all rows. Scratch, in this order: sums
-// [rows][panels][16 outputs]; the unpacked blocks; the rows' integers for these blocks, widened to 16-bit words (only if the unpacked weights
-// are words too).
+// Multiplies kP panels by all rows: unpacks kChunk blocks of each panel to scratch, multiplies them by all rows, and goes on to the next
+// blocks. Scratch, in this order: sums [rows][panels][16 outputs]; the unpacked blocks; if the unpacked weights are 16-bit words (Words),
+// the rows' integers for these blocks as words too.
 template <PackedForm kForm, std::size_t kP>
 void some_panels(const LinearJob& job, std::size_t panel) noexcept {
   using Weights = Many<kForm>;

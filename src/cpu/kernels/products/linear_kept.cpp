@@ -1,5 +1,7 @@
-// Products with weights whose packed form keeps the file's blocks. A tile of 16 outputs is opened once (open_kept.hpp), into integers and
-// scales, and multiplied by all rows of the task. The order of arithmetic is that of the family (docs/reference/numerics.md).
+// Matrix products of families int8 and bf16 with weights in kept packed forms (the file's own blocks: Q2_K, IQ4_NL, MXFP4 and others). A
+// tile of 16 outputs is opened once (open_kept.hpp), into integers and scales, and multiplied by all rows of the task. One row has
+// kernels that do without an opened tile (kept_row.hpp, grid_row.hpp). The order of arithmetic is that of the family
+// (docs/reference/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/products/grid_row.hpp"
@@ -103,7 +105,7 @@ TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, s
   }
 }
 
-// Prefetches the data that lies Ahead::bytes further on than the tile that is being opened. For Q3_K all lines are prefetched. Its third
+// Prefetches the weights that lie Ahead::bytes further on than `tile`, which is being opened. All lines of Q3_K are prefetched: its third
 // bits are read with each half of its other bits, and no CPU's own prefetchers follow this order (half the speed on Zen 4).
 template <PackedForm kForm>
 TESSERA_INLINE void ask(const std::byte* tile, Ahead ahead) {

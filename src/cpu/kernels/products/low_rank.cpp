@@ -1,7 +1,10 @@
-// The two products of an adapter's change, family f32-lanes (docs/reference/numerics.md). A x: lane i has a chain of fused multiply-adds
-// over the inputs k with k mod 16 = i. Then the lanes are added by halves (8 + 8, 4 + 4, 2 + 2, 1 + 1), and the sum is multiplied by the
-// scale. B t: each output has one chain of fused multiply-adds over the rank. Then the result is added to the product, and multiplied by
-// the output's factor.
+// The kernels for adapters (LoRA): the two products of an adapter's change, family f32-lanes (docs/reference/numerics.md). down()
+// computes t = scale * A x, up() computes out = factors * (out + B t), where t has one number for each row of A (their number is the
+// rank).
+// - A x: a sum has 16 lanes. Lane i is a chain of fused multiply-adds over the inputs k with k mod 16 = i. Then the lanes are added by
+//   halves (8 + 8, 4 + 4, 2 + 2, 1 + 1), and the sum is multiplied by the scale.
+// - B t: an output has one chain of fused multiply-adds over the rank. The result is added to `out`, and, if there are factors (DoRA),
+//   multiplied by the output's factor.
 #include "cpu/kernels/parts.hpp"
 #include "cpu/kernels/simd/simd.hpp"
 
@@ -13,8 +16,8 @@ namespace {
 // The number of rows of x, or of t, that are multiplied at once. The registers hold the sums of these rows.
 constexpr std::size_t kRows = kRegisters == 1 ? 4 : 1;
 constexpr std::size_t kUpRows = kRegisters == 1 ? 4 : 1;
-// Distance of the prefetch in bytes. The CPU's own prefetcher does not help here: the numbers of a change are few and are read only once,
-// so it would have to begin anew with each change.
+// Distance of the prefetch in bytes. The kernel prefetches because the CPU's own prefetcher does not help here: a change has few numbers,
+// which are read only once, so the prefetcher would have to begin anew with each change.
 constexpr std::size_t kAhead = 2048;
 constexpr std::size_t kVectors = kLowRankPanel / kLowRankVector;
 

@@ -1,5 +1,5 @@
-// Opens tiles of the IQ1, IQ2 and IQ3 formats with AVX-512, with the same result as open_tile(). Points are looked up (grid_points.hpp),
-// and the values of 16 outputs are transposed, so that each output is a lane.
+// Opens tiles of the IQ1, IQ2 and IQ3 formats (decodes them to integers and scales) with AVX-512, with the same result as open_tile().
+// Points are looked up (grid_points.hpp), and the values of 16 outputs are transposed, so that each output is a lane.
 #pragma once
 
 #include "cpu/kernels/products/grid_points.hpp"

@@ -1,4 +1,5 @@
-// Opens tiles of all forms that keep the file's blocks, by the function that is fastest on this set.
+// Opens a tile of weights in any packed form that keeps the file's blocks (decodes it to integers and scales), by the function that is
+// fastest on this instruction set.
 #pragma once
 
 #include "cpu/kernels/products/open_grids.hpp"

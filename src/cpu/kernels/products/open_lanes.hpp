@@ -1,5 +1,6 @@
-// Opens tiles whose bytes lie in the order of lanes (lane_tiles.hpp), with vector instructions. An opened tile stands for the same weights
-// as a tile that open_tile() opens, but its integers have the number of bits and the offset that open_integers() returns.
+// Opens tiles of weights (decodes them to integers and scales) with vector instructions. Only for the kept forms whose bytes lie in the
+// order of lanes (lane_tiles.hpp). The opened tile stands for the same weights as a tile that open_tile() opens. But its integers may
+// have fewer bits and another offset: those that open_integers() returns.
 #pragma once
 
 #include "cpu/kernels/simd/simd.hpp"
@@ -8,8 +9,8 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Properties of an open tile's integers: the number of bits, the offset that is subtracted from each, and how many values of k share a
-// scale.
+// The kind of integers in an opened tile: the number of bits, the offset that is subtracted from each integer, and the number of values
+// of k that share a scale.
 struct OpenIntegers {
   unsigned bits = 8;
   int offset = 128;
@@ -53,8 +54,9 @@ TESSERA_INLINE U8x64 look_up(U8x64 table, U8x64 index) {
   });
 }
 
-// Return a vector whose byte i is table[the low (or high) four bits of byte i of `pair`]. The table has 16 bytes, and is stored four times.
-// The VBMI instruction takes six bits as the index: the upper two only choose among the four equal copies.
+// Return a vector whose byte i is table[the low (or high) four bits of byte i of `pair`]. The table has 16 bytes, and is stored four
+// times to fill the vector. So the VBMI instruction, whose indices have six bits, may get the whole byte: the upper two bits only choose
+// among the four equal copies.
 TESSERA_INLINE U8x64 of_low_halves(U8x64 table, U8x64 pair) {
 #if defined(__AVX512VBMI__)
   return {{(native::B)_mm512_permutexvar_epi8((__m512i)pair.r[0], (__m512i)table.r[0])}};
@@ -141,8 +143,8 @@ TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
   store(to, select(is_zero, broadcast(0u), as<U32x16>(value)));
 }
 
-// Takes 64 bytes as fractions in base three, and opens their digits: the first digits become group g, the second digits group g + apart,
-// and so on.
+// Opens 64 bytes of a ternary format. A byte is a fraction in base three, with kDigits digits. The first digits of all bytes become group
+// g of the opened tile, the second digits group g + apart, and so on.
 template <std::size_t kDigits>
 TESSERA_INLINE void open_digits(const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   auto rest = load<U8x64>(at);

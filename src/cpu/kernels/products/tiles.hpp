@@ -1,4 +1,5 @@
-// Shared by the matrix products: cutting rows into tiles, products of groups of four integers, and storing the outputs.
+// What the matrix products with vectors share: cutting rows and panels into tiles whose sums fit the registers, multiplying 8-bit
+// integers in groups of four, and storing the outputs.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -43,8 +44,9 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
 }
 
 // Adds to sum[r][p]: factor(p) times the products of row r and panel p, over kGroups groups of four values of k, from group `begin` on.
-// weights(p, g) returns group g of panel p. factor(p) returns each lane's factor, in both words of the lane. `q`: the rows' bytes at group
-// 0. The products are added up in words of 16 bits as long as these hold the sums: two products sum to at most 2 * (2^kBits - 1) * 127.
+// weights(p, g) returns group g of panel p. factor(p) returns each lane's factor, in both 16-bit words of the lane. `q`: the rows' bytes
+// at group 0. For speed, products are first added up in 16-bit words, for as many groups as a word has room for: a group adds two
+// products to a word, at most 2 * (2^kBits - 1) * 127.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights, class Factor>
 TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor factor, const std::byte* q,
                                    std::size_t stride, I32x16 (&sum)[kR][kP]) {
@@ -95,8 +97,8 @@ TESSERA_INLINE void multiply_group(Weights weights, const std::byte* q, std::siz
   }
 }
 
-// Adds to dot[r][p] the products of row r and panel p over kGroups groups of four values of k. weights(p, g) returns group g of panel p.
-// `q`: the rows' bytes at group 0.
+// Adds to dot[r][p] the products of row r and panel p over kGroups groups of four values of k, as integers. weights(p, g) returns group g
+// of panel p. `q`: the 8-bit integers of the first row at group 0; later rows lie `stride` bytes apart.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights>
 TESSERA_INLINE void multiply_groups(Weights weights, const std::byte* q, std::size_t stride, I32x16 (&dot)[kR][kP]) {
   if constexpr (kPairs && kBits <= 6) {

@@ -1,5 +1,6 @@
-// Prefetches weights from memory while other weights are multiplied. Without prefetching, a core would compute for a while, then wait for
-// memory, and so on.
+// The ways in which products prefetch the weights that they read next, while they multiply others. Without prefetching, a core would
+// compute for a while, then wait for memory, and so on. Kernels for few rows get their way from by_streaming_rows(); kernels for many rows
+// use Upcoming.
 #pragma once
 
 #include "cpu/kernels/products/tiles.hpp"
@@ -10,13 +11,13 @@ namespace tessera::cpu::TESSERA_ISA {
 // into an L2 of 1 MB.
 inline constexpr std::size_t kMostAhead = 512 * 1024;
 
-// Prefetches the packed weights that are read next, some cache lines at each step of a product. Prefetching pays if a product takes longer
-// than reading its weights. Panels are prefetched one after another, because a core reads one stream fastest.
+// For products that take longer than reading their weights: prefetches the packed weights that are read next, some cache lines at each
+// step of the product. Panels are prefetched one after another, because a core reads one stream fastest.
 class Upcoming {
  public:
-  // Prefetches part of each of `panels` consecutive panels, the first of which is `panel`: up to `bytes` bytes, from byte `at` of the panel
-  // on. The prefetches are spread over `steps` steps of one row. If `at` is panel_bytes or more, the part begins at byte at - panel_bytes
-  // of the `panels` panels that come after these: most likely the thread takes them next.
+  // Prefetches part of each of `panels` consecutive panels, the first of which is `panel`: up to `bytes` bytes, from byte `at` of the
+  // panel on. If `at` is panel_bytes or more, prefetches instead in the `panels` panels after these, from byte at - panel_bytes on: most
+  // likely the thread multiplies them next. The prefetches are spread over `steps` steps of one row.
   Upcoming(const LinearJob& job, std::size_t panel, std::size_t panels, std::size_t at, std::size_t bytes,
            std::size_t steps) noexcept {
     const bool same = at < job.panel_bytes;
@@ -59,8 +60,8 @@ TESSERA_INLINE void prefetch(const std::byte* at, std::size_t bytes, const Ahead
   }
 }
 
-// The prefetching for few rows, whose weights are multiplied as fast as they come from memory: prefetches in the panels that are being
-// multiplied, LinearJob::ahead further on.
+// For products of few rows, which multiply weights as fast as they come from memory: prefetches in the panels that are being multiplied,
+// at a distance of LinearJob::ahead from the weights that are read.
 template <std::size_t kPanels>
 struct NotFarAhead {
   static constexpr std::size_t kLeastStep = kSparse;  // bytes that a step should have at least
@@ -74,8 +75,8 @@ struct NotFarAhead {
   }
 };
 
-// The prefetching for products that take longer than reading their weights, and whose steps are short. While kPanels panels are multiplied,
-// prefetches the next kPanels panels, side by side. (Upcoming would have a branch in each step, which is often mispredicted.)
+// For products that take longer than reading their weights, and whose steps are short: while kPanels panels are multiplied, prefetches
+// the next kPanels panels, side by side. (Upcoming would have a branch in each step, which is often mispredicted.)
 template <std::size_t kPanels>
 class NextPanels {
  public:
@@ -122,9 +123,11 @@ struct FurtherOn {
 };
 
 // Cuts the rows of a job into tiles to multiply panels from `panel` on, and calls fn(Count<rows of the tile>, first row, ask) for each
-// tile. `ask` is one of the three kinds of prefetching above. For few rows: NotFarAhead. From kAskingRows rows on, or with more rows than a
-// tile has, a product takes longer than reading the weights; then: NextPanels. Exception: if kMayBeLarge and the panels are too large for
-// NextPanels (in 8 bits from 32,000 inputs on): FurtherOn. `steps`: the steps in which a tile of rows multiplies the panels.
+// tile. `ask` is one of the three kinds of prefetching above:
+// - NotFarAhead for few rows: fewer than kAskingRows, and no more than one tile has
+// - NextPanels for more rows, with which a product takes longer than reading the weights
+// - FurtherOn for more rows if kMayBeLarge and the panels are too large for NextPanels (in 8 bits from 32,000 inputs on)
+// `steps`: the steps in which a tile of rows multiplies the panels.
 template <std::size_t kMost, std::size_t kAskingRows, std::size_t kPanels, bool kMayBeLarge = false, class Fn>
 TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, std::size_t steps, Fn fn) {
   static_assert(kAskingRows > 1);
@@ -146,9 +149,9 @@ TESSERA_INLINE void by_streaming_rows(const LinearJob& job, std::size_t panel, s
   }
 }
 
-// Returns the number of rows from which on multiplying a panel in 8 bits takes longer than reading the panel. `bytes`: bytes of the panel's
-// weights for 32 values of k. If a vector is one register, a row multiplies 32 values of k in about 11 cycles (0.34 TOP/s at 3.7 GHz). In
-// this time a core reads 100 to 130 bytes.
+// Returns the number of rows from which on multiplying a panel in 8 bits takes longer than reading the panel from memory. `bytes`: bytes
+// of the panel's weights for 32 values of k. Measured: with vectors of one register, a row multiplies 32 values of k in about 11 cycles
+// (0.34 TOP/s at 3.7 GHz). In this time a core reads 100 to 130 bytes; the function counts with 128.
 [[gnu::always_inline]] constexpr std::size_t asking_rows(std::size_t bytes) noexcept {
   constexpr std::size_t kBytesARow = 128 * kRegisters;
   const std::size_t rows = (bytes + kBytesARow - 1) / kBytesARow;

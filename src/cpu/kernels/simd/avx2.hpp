@@ -1,4 +1,4 @@
-// The native registers of AVX2 with FMA and F16C, with or without AVX-VNNI.
+// The native registers of AVX2 with FMA and F16C, with or without AVX-VNNI, below simd.hpp.
 #pragma once
 
 #include <immintrin.h>

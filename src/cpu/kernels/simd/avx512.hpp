@@ -1,4 +1,4 @@
-// The native registers of AVX-512 (F, BW, VL, DQ), with or without VNNI.
+// The native registers of AVX-512 (F, BW, VL, DQ), with or without VNNI, below simd.hpp.
 #pragma once
 
 #include <immintrin.h>
@@ -105,8 +105,9 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
 }
 
 #ifdef __AVX512VNNI__
-// Adds the products of `w` with the four bytes at `x`, which are the same for all lanes, in one instruction. g++ 12 would load the bytes by
-// an instruction of its own, and a core overlaps only a limited number of instructions.
+// Adds to each lane of `sum` the products of the lane's four bytes of `w` with the four bytes at `x`, which are the same for all lanes.
+// One instruction loads and multiplies. g++ 12 would load the bytes by an instruction of its own, and a core overlaps only a limited
+// number of instructions.
 TESSERA_INLINE I dot4_at(I sum, B w, const void* x) {
   using Four = int __attribute__((may_alias));
   __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*static_cast<const Four*>(x)));

@@ -1,4 +1,4 @@
-// The native registers of ARMv8, with or without dotprod.
+// The native registers of ARMv8, with or without dotprod, below simd.hpp.
 #pragma once
 
 #include <arm_neon.h>

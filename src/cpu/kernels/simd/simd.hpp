@@ -1,6 +1,7 @@
-// Vectors of 16 lanes on registers of any size. Kernels are written once over these vectors. An instruction set is a thin layer below
-// them: avx512.hpp, avx2.hpp, sse.hpp, neon.hpp. Each of these has the types F, I, U and B of one register (floats, signed and unsigned
-// integers, bytes), the number of registers (kNames), and the operations that have no operator:
+// Vectors of 16 lanes, on registers of any size. Kernels are written once over these vectors, and compiled for each instruction set. A
+// thin layer below them differs between instruction sets: avx512.hpp, avx2.hpp, sse.hpp, neon.hpp. Each of these files has the types F,
+// I, U and B of one register (floats, signed and unsigned integers, bytes), the number of registers (kNames), and the operations that
+// have no operator:
 //   fma             a * b + c with one rounding
 //   to_float, round   conversions, to nearest even
 //   reduce4         applies op over the lanes of each of four registers; the four results are an I4, a register of 16 bytes
@@ -312,8 +313,8 @@ TESSERA_INLINE void widen_i8(const std::byte* from, std::size_t bytes, std::byte
   for (std::size_t i = 0; i < bytes; i += native::kBytes / 2) native::widen_i8(from + i, to + 2 * i);
 }
 
-// Returns the value from which a block's sum must start, so that dot4<kBits> gives the sum of (w - kOffset) * x. `sum`: the sum of the
-// block's x.
+// Returns the value from which a block's sum must start, so that adding dot4<kBits> gives the sum of (w - kOffset) * x although dot4
+// multiplies the stored integers w (or, with kCentredBytes and 8 bits, w - 128). `sum`: the sum of the block's x.
 template <unsigned kBits, int kOffset>
 TESSERA_INLINE I32x16 start(std::int32_t sum) {
   if constexpr (kOffset == 0 || (kBits == 8 && kCentredBytes)) return broadcast(0);

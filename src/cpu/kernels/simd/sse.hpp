@@ -1,4 +1,5 @@
-// The native registers of x86-64-v2 (SSE4.2). This set has no FMA and no conversion of halves; both are computed here, exactly.
+// The native registers of x86-64-v2 (SSE4.2), below simd.hpp. This set has no instructions for FMA and for converting F16; both are
+// computed here, exactly.
 #pragma once
 
 #include <immintrin.h>
@@ -18,8 +19,9 @@ using U = std::uint32_t __attribute__((vector_size(kBytes)));
 using B = std::uint8_t __attribute__((vector_size(kBytes)));
 using I4 = std::int32_t __attribute__((vector_size(16)));
 
-// Returns a * b + c as a double that the caller rounds to a float. The product is exact. If the sum is inexact, its last bit is made odd.
-// Then rounding to a float gives the same result as a single rounding of the exact sum (Boldo and Melquiond 2008).
+// Returns a * b + c as a double, which the caller rounds to a float: this is how the set computes fma, which it has no instruction for.
+// The product is exact. If the sum is inexact, its last bit is made odd. Then rounding to a float gives the same result as a single
+// rounding of the exact sum (Boldo and Melquiond 2008).
 TESSERA_INLINE __m128d fused(__m128d a, __m128d b, __m128d c) {
   const __m128d product = _mm_mul_pd(a, b);
   const __m128d sum = _mm_add_pd(product, c);

@@ -1,6 +1,7 @@
-// Several vectors side by side, for long chains of arithmetic (an exponential, for example). A processor overlaps only the next few dozen
-// instructions, fewer than a long chain has. So it overlaps two independent chains only if their instructions alternate (one silu after
-// another took twice the time in avx512). Wide has the operators and functions that math_inline.hpp needs.
+// Wide: several vectors that are computed side by side, for long chains of arithmetic (an exponential, for example). In a chain each
+// operation waits for the one before, so a CPU is fast only if it overlaps several chains. It overlaps only the next few dozen
+// instructions, and a long chain has more. So the instructions of independent chains must alternate, which Wide makes them do. (One silu
+// after another took twice the time in avx512.) Wide has the operators and functions that math_inline.hpp needs.
 #pragma once
 
 #include "core/math_inline.hpp"
