@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # gpu-check has nvcc compile them for Hopper too.
 # shellcheck disable=SC2034  # other scripts use it
 everything=(-DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_BENCH=ON -DTESSERA_KERNEL_SETS=all -DTESSERA_CUDA=AUTO
-  -DTESSERA_CUDA_ARCHITECTURES=80 -DTESSERA_UNITS=12 -DTESSERA_PROGRAM_OPTIMISATION=-O1)
+  -DTESSERA_CUDA_ARCHITECTURES=80 -DTESSERA_UNITS=12)
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -3,12 +3,10 @@
 
 #include <cstdint>
 
+#include <tessera/extend/backend/rank_split.hpp>
 #include <tessera/extend/scheduler/cost_model.hpp>
 
 namespace tessera::simulate {
-
-// How ranks share a model: by the heads and columns of each layer, or by layers, one rank after the other.
-enum class RankSplit : std::int32_t { heads, layers };
 
 // The sizes of a dense model that say how much ranks exchange. `heads`: query heads times the size of a value.
 struct ModelShape {
