@@ -135,7 +135,7 @@ class Tokenizer {
   // Returns whether a token is a mark in a sequence and no part of its text: BOS, "<|im_end|>", the unknown token. (Do not ask whether
   // piece() is empty: vocabularies have empty tokens that are no control tokens.)
   [[nodiscard]] bool is_control(Token token) const noexcept;
-  // text() returns a token's text as the vocabulary spells it ("Ġthe", "▁the", "<0x0A>"); find() returns the token that has such a text, or
+  // text() returns a token's text as the vocabulary spells it ("Ġthe", "▁the", "<0x0A>"). find() returns the token that has such a text, or
   // nullopt.
   [[nodiscard]] std::string_view text(Token token) const noexcept;
   [[nodiscard]] std::optional<Token> find(std::string_view text) const noexcept;
