@@ -5,12 +5,12 @@
 //   auto session = engine.session({.adapters = {{*pirate}}});
 //   auto logits = session->append(*engine.tokenizer().encode("Good morning"));
 //
-// The bits of a sequence depend only on its own adapters: a session without adapters has the same bits as in an engine that never loaded an
-// adapter.
+// The bits of a sequence depend only on its own adapters. A session without adapters gets the same bits as in an engine that has never
+// loaded an adapter.
 //
-// An Adapter is a handle: copies are cheap and share the weights, which are freed with the last copy. Sessions keep the adapters that they
-// use. Threads: several threads may call every function at once. An empty Adapter (docs/headers.md) has no name and no bytes, and its
-// engine() is empty.
+// An Adapter is a handle: copies are cheap and share the weights, which are freed with the last copy. A session holds copies of the
+// adapters that it uses, so their weights live at least as long as the session. Threads: several threads may call every function at once.
+// An empty Adapter (docs/headers.md) has no name and no bytes, and its engine() is empty.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,9 @@ class ModelSource;
 
 // Options of Engine::adapter().
 struct AdapterOptions {
-  // The source from which the engine was loaded, for engines that were not loaded from a path. Only adapters with lengths (DoRA) need the
-  // source, because their change depends on the model's weights. nullptr: the engine's path is opened again.
+  // The model from which the engine was loaded. Needed only if the engine was loaded from a ModelSource instead of a path, and the adapter
+  // is a DoRA adapter: its change depends on the model's weights, which must then be read again. nullptr: the model is opened again by the
+  // engine's path.
   const ModelSource* base = nullptr;
   std::stop_token stop = {};
 };
@@ -57,7 +58,8 @@ class Adapter {
   // Return the largest rank of the adapter's matrices, and the number of the model's matrices that the adapter changes.
   [[nodiscard]] std::uint32_t rank() const noexcept;
   [[nodiscard]] std::size_t matrices() const noexcept;
-  // Returns the tokens from whose beginning on the adapter is active (aLoRA: activated LoRA); empty: it is active from the first token on.
+  // Returns the adapter's invocation (aLoRA, "activated LoRA"): a sequence of tokens. The adapter changes only tokens from the beginning of
+  // the invocation on. Empty: the adapter has no invocation, and changes all tokens.
   [[nodiscard]] std::span<const Token> invocation() const noexcept;
 
   // Returns the engine that loaded the adapter. Only sessions of this engine can use it.
@@ -75,9 +77,9 @@ class Adapter {
 struct AdapterUse {
   Adapter adapter = {};
   float scale = 1.0f;  // factor of the adapter's change; 0: the adapter is not used
-  // The position of the first token that the adapter changes. Default: 0, or for adapters with an invocation: the last place in a call's
-  // tokens (Session::append(), Request::prompt) where the invocation begins. Until a call's tokens contain the invocation, the adapter is
-  // not active.
+  // Position of the first token that the adapter changes. nullopt, adapter without an invocation: 0. nullopt, adapter with an invocation:
+  // the position at which the invocation begins in the tokens that a call appends (Session::append(), Request::prompt), at its last place
+  // if it occurs several times. Until a call's tokens contain the invocation, the adapter changes nothing.
   std::optional<std::uint64_t> from = {};
 };
 

@@ -1,4 +1,4 @@
-// A Batch is the rows of one forward pass, of one session or of many. Outputs are the results of the rows.
+// A Batch is the input of one forward pass: rows (one token each) of one session or of several. Outputs are the results of these rows.
 //
 //   tessera::Batch batch;
 //   auto added = batch.add(first, prompt);                                                 // logits after the prompt's last token
@@ -35,15 +35,15 @@ enum class Want : std::int32_t {
 // One token to compute. Rows get the next free positions of their session, in the order of the rows.
 struct Row {
   Token token = 0;
-  // A vector [d_model] to compute instead of a token. The vector must live until forward() returns. The session keeps only the vector's
-  // content_hash() (Session::contents()).
+  // A vector [d_model] to compute instead of `token`. Empty: `token` is computed. The vector must live until forward() returns. Afterwards
+  // the session keeps only the vector's content_hash() (Session::contents()).
   std::span<const float> embedding = {};
   Want want = Want::nothing;
-  // The sampler of Want::token. The sampler must live until forward() returns, and several rows may share it. The drawn token is not added
-  // to the session, and the sampler does not accept it: call Session::add_pending() and Sampler::accept() yourself, and for samplers with
-  // penalties Sampler::begin_answer() where an answer begins.
-  // The backend draws if it can (a GPU can), if the sampler has a recipe() and if the tokenizer has no suppressed() tokens.
-  // Otherwise the sampler draws, on the engine's threads and for several rows at once, so its stages must not use the engine.
+  // Draws the token for Want::token. The sampler must live until forward() returns; several rows may share it. forward() only draws: it
+  // does not add the drawn token to the session, and does not tell the sampler about it. Call Session::add_pending() and Sampler::accept()
+  // yourself. If the sampler has penalties, also call Sampler::begin_answer() where an answer begins.
+  // Who draws: the backend, if it can (a GPU can), if the sampler has a recipe(), and if the tokenizer has no suppressed() tokens.
+  // Otherwise the sampler draws on the engine's threads, for several rows at once, so stages of your own must not use the engine.
   Sampler* sampler = nullptr;
   std::uint32_t segment = 0;  // the segment that the token belongs to, below ModelSpec::n_segments. 0 for models without segments
 };
@@ -51,16 +51,16 @@ struct Row {
 // A list of rows. All sessions must belong to the engine whose forward() computes the batch. A Batch may be used again after clear().
 class Batch {
  public:
-  // Adds a row. The session's pending tokens (session.hpp) are computed before its first row. The session must not move until
-  // forward() returns.
+  // Adds a row. If the session has pending tokens (session.hpp), they are computed before its first row. The session must not be moved
+  // until forward() returns.
   Status add(Session& session, const Row& row) noexcept;
-  // Adds a row for each token of a prompt. `want` is for the last row; the other rows have no result. If `tokens` is empty, adds one row:
-  // the row of the session's last pending token, so that this token gets the result `want`.
+  // Adds a row for each token of a prompt. The last row gets the result `want`; the other rows get no result. If `tokens` is empty, one row
+  // is added: for the session's last pending token, so that this token gets the result `want`.
   Status add(Session& session, std::span<const Token> tokens, Want want = Want::logits) noexcept;
   // Adds a row for each token of a prompt, as above; `sampler` draws the token that follows the last token.
   Status add(Session& session, std::span<const Token> tokens, Sampler& sampler) noexcept;
-  // Sets a stop token for this session only, which is checked before every step. If the token stops the session, the other sessions of the
-  // batch go on.
+  // Sets a stop token for this session only. It is checked before every step. If a stop is requested, only this session fails (cancelled),
+  // and the other sessions of the batch go on.
   Status set_stop(Session& session, std::stop_token stop) noexcept;
   void clear() noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }  // rows
@@ -84,9 +84,9 @@ class Batch {
 };
 
 struct ForwardOptions {
-  // The layers to compute: [first_layer, last_layer). In a pipeline of several engines, each engine computes a part of the layers. If
-  // first_layer is above 0, rows must have embeddings; if last_layer is below the number of layers, there are no logits. All forward()
-  // calls of a session must have the same range.
+  // The layers to compute: first_layer to last_layer - 1. A part of the layers is for pipelines in which several engines compute one part
+  // each. If first_layer is above 0, the rows must have embeddings (the output of the part before). If last_layer is below the number of
+  // layers, there are no logits. All forward() calls of a session must have the same range.
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = std::numeric_limits<std::uint32_t>::max();  // cut to the number of layers
   std::stop_token stop = {};  // stops all sessions; checked before every layer
@@ -95,7 +95,7 @@ struct ForwardOptions {
 // The results of a batch. The functions name a row by its index in the batch.
 class Outputs {
  public:
-  // Returns the row's logits [vocab], vector or scores; empty if the row wanted nothing or its session failed.
+  // Returns the numbers that the row wanted (see Want for their kind and size); empty if the row wanted none or its session failed.
   [[nodiscard]] std::span<const float> row(std::size_t i) const noexcept {
     if (!took(i)) return {};
     return {reinterpret_cast<const float*>(values_.data()) + rows_[i].offset, rows_[i].size};
@@ -104,10 +104,11 @@ class Outputs {
   [[nodiscard]] Token token(std::size_t i) const noexcept {
     return took(i) ? rows_[i].token : Token{-1};
   }
-  // Returns the error with which the session of row i failed; success if it did not fail. A session that failed has computed none of its
-  // rows and is as it was. Errors of the call itself: invalid_argument, the batch had no row i; invalid_state, these Outputs are empty.
+  // Returns the error with which the session of row i failed; success if it did not fail. If a session failed, none of its rows was
+  // computed, and the session is as it was before the call. outcome() itself returns invalid_argument if the batch had no row i, and
+  // invalid_state if these Outputs are empty.
   [[nodiscard]] Status outcome(std::size_t i) const noexcept;
-  // Returns the first error of a session; success if all sessions computed their rows. invalid_state: these Outputs are empty.
+  // Returns success if no session failed, otherwise the error of the first session that failed. invalid_state: these Outputs are empty.
   [[nodiscard]] Status status() const noexcept;
 
  private:

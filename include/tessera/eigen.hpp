@@ -1,5 +1,6 @@
-// Views of the library's numbers as Eigen expressions, without a copy: logits, vectors of rows, keys and values, and a sampler's stage over
-// an Eigen array. No other header includes this one: Eigen (3.3 or newer) is the application's own, and the library does not use it.
+// Shows the library's numbers as Eigen expressions, without a copy: logits, result rows, keys and values. Also makes a sampler's stage of a
+// function over an Eigen array. No other header includes this one: the library does not use Eigen (3.3 or newer), the application brings
+// its own.
 //
 //   auto logits = session.append(tokens);
 //   if (logits) std::printf("%g\n", static_cast<double>(tessera::eigen::matrix(*logits).row(0).maxCoeff()));
@@ -7,7 +8,7 @@
 //   auto sampler = tessera::sampling::chain().stage(softer).seed(1).build();
 //
 // A view of logits is valid until the next call on the session that has computed the logits. A view of keys or values is valid until the KV
-// cache is next changed.
+// cache is changed next.
 #pragma once
 
 #include <cstddef>
@@ -47,10 +48,10 @@ using Array = Eigen::Map<Eigen::ArrayXf>;
   return {values.data(), static_cast<Eigen::Index>(values.size() / columns), static_cast<Eigen::Index>(columns)};
 }
 
-// The KV types that Eigen views can show. Scalar: Eigen's type of a number. group: the number of elements that are interleaved in memory,
-// because kernels multiply them at once: in keys neighbouring dimensions of one token, in values the same dimension of neighbouring tokens
-// (src/kv/block.hpp). INT8, FP8 and INT4 are stored with scales, so no view can show the model's numbers: use kv::decode()
-// (extend/kv/records.hpp).
+// Says how numbers of a KV type lie in memory, for keys() and values() below. Scalar: Eigen's type of one number. group: how many numbers
+// are interleaved in memory, because kernels multiply them at once. In keys these are neighbouring dimensions of one token, in values the
+// same dimension of neighbouring tokens (src/kv/block.hpp). Only F32, F16 and BF16 can be viewed. INT8, FP8 and INT4 are stored with
+// scales; decode them with kv::decode() (extend/kv/records.hpp).
 template <class Scalar>
 struct KvScalar;
 template <>
@@ -72,11 +73,11 @@ struct KvScalar<Eigen::bfloat16> {
 template <class Scalar>
 using KvMatrix = Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 
-// Returns one head's keys in a page of a layer: a row for each token, a column for each of the dimensions member, member + group,
-// member + 2 * group, ...  [page_tokens, dimensions / group], where `group` is KvScalar::group. float: `group` is 1, so the view shows all
-// dimensions. Types of 16 bits: `group` is 2, so a view shows half of the dimensions: the even ones if `member` is 0, the odd ones if 1.
-// Rows of tokens that are not computed yet hold arbitrary numbers. The view is empty if the layer has another type or no keys, if the page
-// was freed, or if `member` is not below the group.
+// Returns the keys of one KV head in a page of a layer. Shape: [page_tokens, dimensions / group], where `group` is KvScalar::group. Row t
+// is token t of the page. The columns are the dimensions member, member + group, member + 2 * group, ... So for float (group 1) the view
+// shows all dimensions. For types of 16 bits (group 2) a view shows half of them: the even ones if `member` is 0, the odd ones if it is 1.
+// Rows of tokens that are not computed yet hold arbitrary numbers. The view is empty if the layer has another KV type or no keys, if the
+// page was freed, or if `member` is not below `group`.
 template <class Scalar>
 [[nodiscard]] KvMatrix<Scalar> keys(const KvLayerView& layer, std::size_t kv_head, std::size_t page, std::size_t member = 0) noexcept {
   constexpr Eigen::Index kGroup = KvScalar<Scalar>::group;
@@ -90,10 +91,10 @@ template <class Scalar>
   return {block + member, tokens, (dims - m + kGroup - 1) / kGroup, strides};
 }
 
-// Returns one head's values in a page of a layer: a row for each dimension, a column for each of the page's tokens member, member + group,
-// member + 2 * group, ...  [value_dim, page_tokens / group], where `group` is KvScalar::group. float: the view shows all tokens. Types of
-// 16 bits: a view shows half of the tokens, because values of neighbouring tokens are interleaved (in keys, neighbouring dimensions are).
-// The view is empty in the same cases as for keys(), and if the layer's values lie in its keys (latent attention).
+// Returns the values of one KV head in a page of a layer. Shape: [value_dim, page_tokens / group], where `group` is KvScalar::group. Row d
+// is dimension d. The columns are the page's tokens member, member + group, member + 2 * group, ... So for float the view shows all tokens,
+// and for types of 16 bits half of them (in values neighbouring tokens are interleaved, in keys neighbouring dimensions).
+// The view is empty in the same cases as for keys(), and if the layer's values are part of its keys (latent attention).
 template <class Scalar>
 [[nodiscard]] KvMatrix<Scalar> values(const KvLayerView& layer, std::size_t kv_head, std::size_t page, std::size_t member = 0) noexcept {
   constexpr Eigen::Index kGroup = KvScalar<Scalar>::group;
@@ -107,10 +108,10 @@ template <class Scalar>
   return {block + member, dims, tokens / kGroup, strides};
 }
 
-// A sampler's stage (extend/sampling/stage.hpp) made of a function that changes logits. The stage calls function(logits), or
-// function(logits, tokens, context). `logits` is an Array that the function changes in place: -infinity removes a candidate. tokens[i] is
-// the token of logits[i]; the first stage of a chain sees the whole vocabulary in its order. The function must be copyable. If it throws,
-// the draw fails with callback_failed.
+// A sampler's stage (extend/sampling/stage.hpp) made of a function that changes logits. The stage calls function(logits) or
+// function(logits, tokens, context), whichever the function accepts. `logits` is an Array that the function changes in place; a logit of
+// -infinity removes the candidate. tokens[i] is the token whose logit is logits[i]. The first stage of a chain sees the whole vocabulary,
+// in its order. The function must be copyable. If it throws, the draw fails with callback_failed.
 //
 //   auto long_text = eigen::stage([](eigen::Array logits, std::span<const Token>, const sampling::Context& context) {
 //     if (context.history.size() < 10) logits[2] = -HUGE_VALF;  // the first ten tokens are not token 2, the end of the text

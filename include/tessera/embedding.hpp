@@ -1,6 +1,6 @@
-// Embeddings of texts, and scores of documents for a query. An embedding is a vector; the dot product of the vectors of two texts says how
-// alike the texts are. Encoders (BERT, XLM-R) compute embeddings, and so do decoders that were trained to embed texts (Qwen3-Embedding).
-// Models that rank (cross-encoders, Qwen3-Reranker) compute scores.
+// Embeddings of texts, and scores of documents for a query. An embedding is a vector for a whole text; the dot product of two texts'
+// vectors says how similar the texts are. Encoders (BERT, XLM-R) compute embeddings, and so do decoders that were trained to embed texts
+// (Qwen3-Embedding). Scores come from models that rank documents (cross-encoders, Qwen3-Reranker).
 //
 //   const std::array<std::string_view, 2> texts = {"A cat sleeps.", "The cat is asleep."};
 //   auto embeddings = engine.embed(texts);
@@ -28,14 +28,15 @@ namespace detail {
 class EmbeddingMaker;
 }
 
-// The use of a text. Some models were trained with a prompt in front of queries or documents, and state this prompt in their files.
+// What a text is used for. Some models were trained with a prompt in front of queries or of documents, and state this prompt in their
+// files.
 enum class TextRole : std::int32_t {
   plain = 0,     // no prompt
   query = 1,     // the model's prompt for queries, if it has one
   document = 2,  // the model's prompt for documents, if it has one
 };
 
-// The treatment of a text of more tokens than the model reads.
+// What happens to a text that has more tokens than the model reads (EmbedOptions::most_tokens).
 enum class LongText : std::int32_t {
   cut = 0,      // only the first tokens are read (Embeddings::was_cut())
   refuse = 1,   // the text is an error: invalid_argument
@@ -46,16 +47,17 @@ struct EmbedOptions {
   Pooling pooling = Pooling::automatic;  // automatic: the model's own, or the mean if its files state none. Error: Pooling::rank
   TextRole role = TextRole::plain;
   std::optional<std::string> prompt = {};  // text in front of each text, instead of the model's prompt
-  // Special::parse: names of control tokens in a text count as these tokens, as in sentence-transformers.
+  // Special::parse: the name of a control token in a text becomes this token, as in sentence-transformers. as_text: it stays letters.
   Special special = Special::as_text;
-  // The number of values that each vector keeps: the first values (Matryoshka embeddings; Kusupati et al. 2022). 0: all.
+  // Number of values of each vector. A smaller number than the model's keeps only the first values, for models that were trained for this
+  // (Matryoshka embeddings; Kusupati et al. 2022). 0: all values.
   std::uint32_t dimensions = 0;
   // true: each vector is scaled to length 1, even if the model's files do not ask for it. A vector of zeros stays as it is.
   bool normalises = true;
   LongText long_text = LongText::cut;
   std::uint32_t overlap = 0;        // LongText::windows: tokens that a window shares with the one before it. A prompt is in the first window only
-  // The largest number of tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0: the number
-  // that the model's files state, or the context.
+  // The largest number of tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0: the number in
+  // the model's files; if they state none, the context.
   std::uint32_t most_tokens = 0;
   std::stop_token stop = {};        // checked before every layer
   // Called after each text, with the number of finished texts and the number of all texts. Return false to cancel.
@@ -67,13 +69,14 @@ class Embeddings {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return texts_.size(); }  // texts
   [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
-  // Returns the vector of text i; with Pooling::none, the vector of the text's token `row`. Empty if there is no such text or token.
+  // Returns the vector of text i. With Pooling::none a text has a vector for each token, and `row` is the token's index; otherwise `row` is
+  // 0. Empty if there is no such text or vector.
   [[nodiscard]] std::span<const float> row(std::size_t i, std::size_t row = 0) const noexcept {
     if (i >= texts_.size() || row >= texts_[i].rows) return {};
     return std::span(values_).subspan((texts_[i].first + row) * dimensions_, dimensions_);
   }
   [[nodiscard]] std::size_t rows(std::size_t i) const noexcept { return i < texts_.size() ? texts_[i].rows : 0; }  // vectors of text i
-  // Return the number of tokens that were read from text i, and whether the text has more tokens.
+  // Return the number of tokens that were read from text i, and whether the rest of the text was cut off.
   [[nodiscard]] std::size_t tokens(std::size_t i) const noexcept { return i < texts_.size() ? texts_[i].tokens : 0; }
   [[nodiscard]] bool was_cut(std::size_t i) const noexcept { return i < texts_.size() && texts_[i].was_cut; }
   [[nodiscard]] std::span<const float> values() const noexcept { return values_; }  // all vectors, one after another

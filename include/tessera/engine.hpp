@@ -1,12 +1,12 @@
-// An Engine is a loaded model: weights, tokenizer, backend, threads.
+// An Engine is a loaded model: its weights and tokenizer, and the backend and threads that compute it.
 //
 //   auto engine = tessera::Engine::load("model.gguf", {.memory_budget = std::uint64_t{4} << 30});  // 4 GiB at most
 //   if (!engine) return report(engine.error());
 //   auto session = engine->session();
 //
-// An Engine is immutable and a cheap handle: copies and sessions share the model and keep it alive. Every function may be called
-// from any thread; forward passes of several threads queue in order. An empty Engine (docs/headers.md) has an empty spec(),
-// metadata(), plan() and tokenizer().
+// An Engine is an immutable, cheap handle: copies and sessions share the model and keep it alive. Threads: any thread may call every
+// function; forward passes of several threads wait for each other, in order of arrival. An empty Engine (docs/headers.md) has an empty
+// spec(), metadata(), plan() and tokenizer().
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,7 @@ enum class Fallback : std::int32_t {
   refuse = 1,  // load() fails if an operation would run without its best kernel
 };
 
-// A callback that is called while weights are read. done: bytes read so far; total: bytes to read in all. Return false to cancel.
+// A callback that load() calls while it reads the weights. done: bytes read so far; total: bytes to read in all. Return false to cancel.
 using LoadProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 struct EngineOptions {
@@ -66,82 +66,86 @@ struct EngineOptions {
   std::uint32_t context = 0;                             // most tokens of a session; 0: the model's context length
   std::optional<std::uint32_t> sliding_window = {};      // tokens, instead of the file's value (Mistral: 4096); 0: no window
   TokenizerUse tokenizer = TokenizerUse::from_model;
-  // Loads the file's MTP head, a layer that guesses further tokens, for head_drafter(). The model's own results stay the same.
-  // Cost: each row is computed in this layer too. Sessions have the limits of a model with recurrent layers: they can be truncated only to
+  // Says whether the file's MTP head is loaded: a further layer that guesses tokens, for head_drafter(). The model's own results stay the
+  // same.
+  // Cost: this layer is computed for each row too. Sessions get the limits of a model with recurrent layers: they can be truncated only to
   // checkpoints, and share only prefixes that end at checkpoints (docs/explanation/speculation.md).
   // Error: not_found, the file has no MTP head.
   MtpHeads mtp = MtpHeads::leave_out;
-  // Path of draft heads that have a file of their own, for head_drafter(): a folder of Medusa or EAGLE heads as hubs publish them, or
-  // llama.cpp's GGUF of an EAGLE-3 head. The heads must have been trained for this model. Results stay the same, but Session::remove()
-  // returns unsupported. Empty: no such file. Errors: those of reading the file; invalid_argument, the heads are for a model of another
-  // width, vocabulary or number of layers, or `mtp` loads heads too; unsupported, heads of another kind.
+  // Path of draft heads that have a file of their own, for head_drafter(): a folder of Medusa or EAGLE heads as hubs publish them, or a
+  // GGUF file of an EAGLE-3 head in llama.cpp's form. The heads must have been trained for this model. Empty: no such file. Results stay
+  // the same, but Session::remove() returns unsupported.
+  // Errors: those of reading the file; invalid_argument, the heads are for a model of another width, vocabulary or number of layers, or
+  // `mtp` loads heads too; unsupported, heads of another kind.
   std::filesystem::path draft_heads = {};
-  // Draft heads from a GGUF source of the host (a ModelFile in memory, for example), instead of the path `draft_heads`. The engine keeps
+  // The same heads from a GGUF source of the host (a ModelFile in memory, for example), instead of the path `draft_heads`. The engine keeps
   // the source only while loading.
   std::shared_ptr<const ModelSource> draft_heads_source = {};
-  // Adapters (LoRA) to merge into the weights, in this order. Each changed tensor is rounded to its own format again. The engine computes
-  // as fast as without adapters. Errors: those of reading an adapter; unsupported, an adapter with an invocation (aLoRA), or a tensor in a
-  // format that tessera does not write.
+  // Adapters (LoRA) to merge into the weights, in this order. The engine then computes as fast as without adapters. Each tensor that an
+  // adapter changes is rounded to its format again. Errors: those of reading an adapter; unsupported, an adapter with an invocation
+  // (aLoRA), or a tensor in a format that tessera does not write.
   std::vector<MergedAdapter> merge = {};
   Numerics numerics = Numerics::automatic;               // the arithmetic; explain() returns the family of each operation
-  // Rounding of the inputs of matrix products. Errors with as_the_model_says: unsupported, a rounding that tessera does not compute, or a
-  // backend other than the CPU's if the model states a rounding.
+  // Says how inputs of matrix products are rounded. Errors with as_the_model_says: unsupported, tessera does not compute the rounding that
+  // the model states, or the model states one and the backend is not the CPU's.
   Activations activations = Activations::automatic;
 
   // Options that change speed and memory.
   BackendKind backend = BackendKind::cpu;
   CudaOptions cuda = {};                                 // only for the cuda backend
-  // Instruction set of the CPU's kernels. Set it only for tests and comparisons. Error: a set that this machine cannot run.
-  // amx: the engine requests tiles from the system for the whole process. Signal frames then grow by 8 KB, and the system refuses alternate
-  // signal stacks that are too small for such frames. If your signal stacks are small, set avx512_vnni.
+  // The instruction set of the CPU's kernels. Set it only for tests and comparisons. Error: a set that this machine cannot run.
+  // With amx the engine requests tile registers from the system, for the whole process. Signal frames then grow by 8 KB, and the system
+  // refuses alternate signal stacks (sigaltstack()) that are too small for such frames. If your process has small signal stacks, set
+  // avx512_vnni.
   InstructionSet instruction_set = InstructionSet::automatic;
   std::uint32_t threads = 0;                             // threads of the engine's own pool; 0: usable_threads() (executor.hpp)
-  // Number of ranks among which the model is divided. Each rank is a thread with a part of the weights and an equal share of `threads` (at
-  // least one thread). Results are the same bits for every number of ranks. Several ranks pay on machines with several memories (NUMA
-  // nodes): docs/howto/ranks.md. Errors: unsupported, if the model has fewer columns than ranks or has draft heads, or if an executor, an
-  // input observer or another backend than the CPU's is set too.
+  // Number of ranks among which the model is divided, all in this process. Each rank is a thread with a part of the weights and an equal
+  // share of `threads` (at least one thread). The results are the same bits for every number of ranks. Several ranks pay on machines with
+  // several memories (NUMA nodes): docs/howto/ranks.md.
+  // Errors: unsupported, the model is too small for this number of ranks, has draft heads, or has layers that share weights; or an
+  // executor, an input observer or another backend than the CPU's is set too.
   std::uint32_t ranks = 1;
   RankSplit rank_split = RankSplit::heads;               // how the model is divided, among threads or processes
-  // Addresses ("HOST:PORT" or "unix:PATH") of rank programs that wait for an engine (serve_rank(), tessera-rank), on this machine or
-  // others. The programs become ranks 1, 2, ..., and this process is rank 0. Each rank has a part of the weights, and the keys and values
-  // of its heads. All ranks must load the same model; a difference is an error.
-  // If a rank fails or does not answer, the call returns device_error, and nothing of the call's step is kept. Every later call fails too,
-  // until the engine is loaded again.
-  // Saving, restoring, cloning, converting and verifying a session send the other ranks' part of its keys and values over the network.
-  // Loading an adapter sends the adapter to the ranks.
+  // Addresses ("HOST:PORT" or "unix:PATH") of programs that compute a part of the model, on this machine or others, and that already wait
+  // for an engine (serve_rank(), tessera-rank). They become ranks 1, 2, ...; this process is rank 0. Each rank has a part of the weights,
+  // and the keys and values of its heads. All ranks must load the same model; a difference is an error.
+  // Failures: if a rank fails or does not answer, the call returns device_error, and nothing of the call's step is kept. Every later call
+  // fails too, until the engine is loaded again.
+  // Network: saving, restoring, cloning, converting and verifying a session send the other ranks' part of its keys and values. Loading an
+  // adapter sends the adapter to the ranks.
   // Errors besides those of `ranks`: io or not_found, no program listens at an address; invalid_argument, an address is wrong or unknown,
-  // or a rank refuses; unsupported, with kv_file or merge.
+  // or a rank refuses; unsupported, kv_file or merge is set too.
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // must equal RankOptions::secret of the ranks
-  // Your own connections to the other ranks (rank_transport.hpp), instead of addresses. The other processes call serve_rank() with their
-  // end of the connections. This process must be rank 0. Errors besides those of `ranks`: invalid_argument, this process is not rank 0, or
-  // rank_addresses is set too.
+  // Connections to the other ranks that the host has made itself (rank_transport.hpp), instead of rank_addresses. The other processes call
+  // serve_rank() with their end of the connections. This process must be rank 0. Errors besides those of `ranks`: invalid_argument, this
+  // process is not rank 0, or rank_addresses is set too.
   std::shared_ptr<RankTransport> rank_transport = {};
-  // Milliseconds after which a rank that is silent in a step counts as failed. Choose a longer time than a rank computes between two
-  // exchanges: with RankSplit::layers, the time of all its layers for step_rows tokens.
+  // Milliseconds after which a rank that sends nothing during a step counts as failed. Choose a longer time than a rank computes between
+  // two exchanges with the others. With RankSplit::layers that is the time of all its layers for step_rows tokens.
   std::uint32_t rank_timeout_ms = 120'000;
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
-  // The largest number of tokens that one step of a prefill computes. Exception: in a model that reads a text as a whole (an encoder), a
-  // step has room for the whole context: at most 8192 tokens, which is then also the largest default context. Short texts are still read
-  // together up to step_rows tokens.
+  // The largest number of tokens that one step of a prefill computes. Exception: a model that reads a text as a whole (an encoder) needs
+  // the whole text in one step. So its steps have room for the whole context; a context above 8192 tokens is an error, and the default
+  // context is at most 8192. Several short texts are still read together only up to step_rows tokens.
   std::uint32_t step_rows = 512;
   Memory* memory = nullptr;                              // for large buffers; nullptr: system_memory()
   std::uint64_t memory_budget = 0;                       // bytes that Plan::peak may reach; 0: no limit
-  // Limit, in bytes, for the KV pages of all paged sessions and of the prefix index together. 0: sessions get all pages that they need, and
-  // pages that no session uses stay in the prefix index while all pages together are within Plan::kv.
+  // Limit, in bytes, of the KV pages of all paged sessions and of the prefix index together. 0: sessions get all pages that they need;
+  // pages that no session uses stay in the prefix index only while all pages together take at most Plan::kv bytes.
   std::uint64_t kv_budget = 0;
-  // Limit, in bytes, for all loaded adapters together (Engine::adapter()). Plan::peak includes these bytes. 0: the rest of memory_budget,
-  // or no limit if memory_budget is 0.
+  // Limit, in bytes, of all loaded adapters together (Engine::adapter()). Plan::peak includes these bytes. 0: what memory_budget leaves, or
+  // no limit if memory_budget is 0.
   std::uint64_t adapter_budget = 0;
-  // Path of a file for KV pages that are moved out of memory: pages of suspended sessions, and pages of the prefix index when memory is
-  // short. The file must not exist. The engine creates the file in its full size (kv_file_bytes) and removes its name, so the file
+  // Path of a file to which KV pages are moved from memory: pages of suspended sessions and, when memory is short, pages of the prefix
+  // index. The file must not exist. The engine creates it in its full size (kv_file_bytes) and removes its name at once, so the file
   // disappears with the engine. Empty: no file.
   std::filesystem::path kv_file = {};
   std::uint64_t kv_file_bytes = 0;
   FreedPages freed_pages = FreedPages::leave;            // for paged sessions; fill_nan reveals reads of freed pages
-  // Gets the input of every matrix product (to measure importance, for example). The observer must outlive the engine. Results stay the
-  // same, but computing takes longer. Only for the cpu backend.
+  // Receives the input of every matrix product, for example to measure the importance of weights. The observer must outlive the engine.
+  // Results stay the same, but computing takes longer. Only for the cpu backend.
   InputObserver* input_observer = nullptr;
 
   LogCallback log = {};
@@ -150,11 +154,11 @@ struct EngineOptions {
   std::stop_token stop = {};                             // cancels loading, also while the header and tokenizer are read
 };
 
-// The memory that an engine will take, known before loading. Numbers are bytes unless a comment says otherwise. The plan is for an engine
-// with one session of `context` tokens, the session's sampler, and logits of one row. Logits of more rows (LogitsOf::all, forward()) are
-// not counted: they take 4 bytes times rows times vocabulary. Sliding windows save nothing here, because the plan is for a prompt that
-// fills the context in one call, and a call holds all pages until its end. With the cuda backend `weights`, `kv` and `workspace` are bytes
-// of the device, and `peak` counts only the host's memory.
+// The memory that an engine will take, computed before it is loaded. Numbers are bytes unless a comment says otherwise. The plan is for an
+// engine with one session of `context` tokens, its sampler, and the logits of one row. Not counted: logits of further rows (LogitsOf::all,
+// forward()), which take 4 bytes times rows times vocabulary. Sliding windows save nothing here: the plan assumes a prompt that fills the
+// context in one call, and a call frees no pages before its end. With the cuda backend `weights`, `kv` and `workspace` are bytes of the
+// device, and `peak` counts only the host's memory.
 struct Plan {
   std::uint64_t weights = 0;
   std::uint64_t kv = 0;                  // bytes of one full session; paged: in whole slabs (kv_pools.hpp)
@@ -175,14 +179,14 @@ struct Plan {
   KvLayout kv_layout = {};               // offsets of each layer's keys, values and states in the pages
 };
 
-// The kernel that runs an operation. `operation`: the operation's name and variant, for people ("linear, few rows"). `fallback`: the reason
-// why no better kernel runs the operation; empty: this is the best kernel.
+// Which kernel runs an operation; a line of explain(). `operation`: the operation's name and variant, for people ("linear, few rows").
+// `fallback`: the reason why no better kernel runs the operation; empty: this is the best kernel.
 struct KernelUse {
   Operation kind = Operation::linear;
   std::string operation, kernel, family, dtype, backend, fallback;
 };
 
-// The result of Engine::kv_need(): the additional KV memory that a batch's rows need.
+// The result of Engine::kv_need(): how much more KV memory the rows of a batch need.
 struct KvNeed {
   std::uint64_t pages = 0;             // pages of paged sessions, states of recurrent layers included
   std::uint64_t bytes = 0;             // bytes of `pages`
@@ -200,14 +204,14 @@ class Engine {
   [[nodiscard]] static Result<Engine> load(const std::filesystem::path& path, const EngineOptions& options = {}) noexcept;
   [[nodiscard]] static Result<Engine> load(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 
-  // Returns the memory that load() with these options would take, without loading. Errors: those of the options and of the file's
-  // header. Exception: the memory budgets of host and device are not checked.
+  // Returns the memory that load() with these options would take, without loading. Errors: those that load() would find in the options or
+  // in the file's header. Exception: a plan above memory_budget, or above the budget of the device, is no error.
   [[nodiscard]] static Result<Plan> plan(const ModelSource& source, const EngineOptions& options = {}) noexcept;
 
   // Loads an adapter for this engine's model: a GGUF file, or a folder of PEFT (adapter_config.json). May be called while sessions compute.
-  // If an adapter with the same name and content is loaded already, returns that adapter. Errors name the file and the tensor or key:
-  // not_found; corrupt_file; unsupported, such as an adapter for another architecture, or a backend that does not compute adapters;
-  // over_budget, EngineOptions::adapter_budget; io; cancelled.
+  // If an adapter with the same name and content is loaded already, returns that adapter.
+  // Errors name the file and the tensor or key: not_found; corrupt_file; unsupported, for example an adapter for another architecture, or a
+  // backend that does not compute adapters; over_budget, EngineOptions::adapter_budget is used up; io; cancelled.
   [[nodiscard]] Result<Adapter> adapter(const std::filesystem::path& path, const AdapterOptions& options = {}) const noexcept;
 
   // Makes an empty session. Errors: invalid_argument, the options contradict each other or the engine's (a context above
@@ -215,53 +219,53 @@ class Engine {
   [[nodiscard]] Result<Session> session(const SessionOptions& options = {}) const noexcept;
 
   // Reads a session that Session::save() wrote: from a file, a source, or bytes that the caller keeps. `options` apply as to a new session.
-  // Exception: with DType::automatic the session gets the saved KV type, and any type but the saved one is an error: restore first, then
-  // convert().
+  // Exception: with DType::automatic the session gets the saved KV type; any other type is an error (restore first, then convert()).
   // A session that another backend computed can go on here. This backend would have computed other bits, so the session is edited(), and
   // verify() returns unverifiable.
   // Errors say what differs: the file is damaged; the format version, model, numerics family, rope option or sliding window is another one;
   // the context is too small.
-  // Security: checksums find damage, but not a forged file. Pages of an unedited session join the prefix index, where other sessions find
-  // them. So if a stranger may have written the file, set PrefixReuse::off in `options`, or a salt that no other session has.
+  // Security: checksums find damage, but not a forged file. If the session was not edited, its pages join the prefix index, where other
+  // sessions find them. So if a stranger may have written the file, set PrefixReuse::off in `options`, or a salt that no other session has.
   [[nodiscard]] Result<Session> restore(const std::filesystem::path& path, const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(const std::shared_ptr<ByteSource>& source,
                                         const SessionOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Session> restore(std::span<const std::byte> bytes, const SessionOptions& options = {}) const noexcept;
 
-  // Computes the batch's rows and appends them to their sessions: prefill, decode, pieces of prompts, and mixtures. A row's result does not
-  // depend on the other rows of the batch. Exception: numerics whose bits depend on the batch (Numerics). A session whose rows cannot be
-  // computed (a bad token, no room, a full context, its own stop) stays as it was, and the other sessions go on: Outputs::outcome() says
-  // which session failed. Errors: if all sessions failed, the error of the first session; invalid_state, an empty session. A session of
-  // another engine is an error of that session.
+  // Computes the batch's rows and appends them to their sessions: whole prompts, pieces of prompts, decoding rows, and mixtures. A row's
+  // result does not depend on the other rows of the batch. Exception: numerics whose bits depend on the batch (Numerics).
+  // If the rows of a session cannot be computed (a bad token, no room, a full context, its own stop, a session of another engine), this
+  // session stays as it was and the other sessions go on; Outputs::outcome() has its error. Errors of forward() itself: if all sessions
+  // failed, the error of the first one; invalid_state, a session is empty; invalid_argument, `options` choose no layer; out_of_memory.
   //
   // If several new sessions of the batch begin with the same tokens, these tokens are computed once: the first session computes them, and
-  // the other sessions then share its full pages, as through the prefix index. (Condition: paged sessions with prefix reuse, of equal type,
-  // page size and salt.) Exception: each session computes the rows whose results it wants.
+  // the other sessions then share its full pages, as through the prefix index. Condition: the sessions are paged, with prefix reuse, and of
+  // equal KV type, page size and salt. Exception: rows whose results are wanted are computed for each session.
   [[nodiscard]] Result<Outputs> forward(const Batch& batch, const ForwardOptions& options = {}) const noexcept;
 
   // Returns the vectors of texts. A text's vector does not depend on the other texts. A step reads as many texts as fit into step_rows
-  // tokens, without padding. Between two steps, requests of other threads get their turn. An empty text has the tokens that the tokenizer
-  // puts around every text. `tokens`: the tokens of each text, instead of texts. No tokens are put around them. A long list is cut to the
-  // context, not to the length that the model's files state for texts.
-  // Works with every model, but a model that was not trained for embeddings compares texts badly. ModelSpec::pooling is the pooling that
-  // the model's files state.
+  // tokens, without padding; between two steps, requests of other threads get their turn. An empty text has only the tokens that the
+  // tokenizer puts around every text. The second function takes each text as its tokens, and puts no tokens around them; a list that is too
+  // long is cut to the context, not to the length that the model's files state for texts.
+  // Works with every model, but the vectors of a model that was not trained for embeddings compare texts badly. ModelSpec::pooling is the
+  // pooling that the model's files state.
   // Errors: invalid_argument, an option, or a text that is too long (LongText::refuse) or has no token; invalid_state, an engine without a
+  // tokenizer; those of forward().
   // tokenizer; those of forward().
   [[nodiscard]] Result<Embeddings> embed(std::span<const std::string_view> texts, const EmbedOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Embeddings> embed(std::span<const std::vector<Token>> tokens, const EmbedOptions& options = {}) const noexcept;
-  // Returns a score for each document: the higher, the better the document answers the query. Scores of one query can be compared with each
-  // other. A cross-encoder's score is the unchanged output of its head. A decoder's score (Qwen3-Reranker, recognised by its file or its
-  // name) is the probability that the model answers "yes", from 0 to 1. Errors: unsupported, the model does not rank, or has more than two
-  // classes; invalid_state, an engine without a tokenizer; those of embed().
+  // Returns a score for each document: the higher, the better the document answers the query. Only scores of the same query can be compared
+  // with each other. A cross-encoder's score is the output of its head, unchanged. The score of a decoder (Qwen3-Reranker, recognised by
+  // its file or its name) is the probability that the model answers "yes", from 0 to 1. Errors: unsupported, the model does not rank, or
+  // has more than two classes; invalid_state, an engine without a tokenizer; those of embed().
   [[nodiscard]] Result<std::vector<float>> rerank(std::string_view query, std::span<const std::string_view> documents,
                                                   const RerankOptions& options = {}) const noexcept;
 
-  // Returns the KV memory that forward() would take for this batch: pages that the sessions' caches do not have yet, and copies
-  // of shared pages that rows would write to. Prompts count in full: the prefix index and the batch's other sessions are not searched
-  // for their pages. Errors: invalid_argument, a session of another engine; invalid_state, a session that is empty or is being changed
-  // by another call.
+  // Returns the KV memory that forward() would take for this batch: pages that the sessions' caches do not have yet, and copies of shared
+  // pages to which rows would write. The result is an upper limit: pages that the prefix index or the batch's other sessions already have
+  // for a prompt are counted as well. Errors: invalid_argument, a session of another engine; invalid_state, a session that is empty or is
+  // being changed by another call.
   [[nodiscard]] Result<KvNeed> kv_need(const Batch& batch) const noexcept;
-  // Returns the KV memory that paged sessions can still get. Another thread may take it first.
+  // Returns the KV memory that paged sessions can still get. Another thread may take this memory first.
   [[nodiscard]] KvRoom kv_room() const noexcept;
   // Returns the figures of the paged sessions' pages and of the prefix index.
   [[nodiscard]] KvFigures kv_figures() const noexcept;
@@ -269,8 +273,8 @@ class Engine {
   void trim() const noexcept;
 
   [[nodiscard]] const ModelSpec& spec() const noexcept;
-  // Returns the model's settings and its file's own keys (Settings::find_key()), without lists (the vocabulary, for example) and
-  // without strings over 1 MiB. The settings outlive the source, and live as long as any copy of the engine's handle.
+  // Returns the model's settings, also by the keys of the file (Settings::find_key()). Left out: lists (the vocabulary, for example) and
+  // strings over 1 MiB. The result is valid as long as any copy of this handle, even without the ModelSource.
   [[nodiscard]] const Settings& metadata() const noexcept;
   [[nodiscard]] const Plan& plan() const noexcept;
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;  // without a vocabulary, encode() returns an error

@@ -43,22 +43,23 @@ enum class DraftLength : std::int32_t {
   longest = 1,     // always max_drafts
 };
 
-// Speculation: tokens that a drafter proposes (extend/decoding/drafter.hpp) are computed in one step with the token before them, and
-// each draft is kept if the sampler draws the same token there. Only the time changes: tokens, log-probabilities, text, keys and
-// values are the same bits as without speculation. (Exception: a backend whose bits depend on the batch; Numerics::invariant forbids this.)
+// Options of speculation. In each step a drafter (extend/decoding/drafter.hpp) proposes the next tokens (drafts), and the step computes
+// them together with the token before them. A draft is kept if the sampler draws the same token at its place. So only the time changes:
+// tokens, log-probabilities, text, keys and values are the same bits as without speculation. Exception: on a backend whose bits depend on
+// the number of rows in a step, bits may differ, unless Numerics::invariant is set.
 // Needs memory for the logits of max_drafts rows.
 struct SpeculateOptions {
   std::shared_ptr<const Drafter> drafter = {};  // none: no speculation
   std::uint32_t max_drafts = 8;                 // drafts in a step at most, 1 to 64
   DraftLength length = DraftLength::by_goodput;
-  // The largest number of chains in a tree of drafts, 1 to 16, for drafters that make trees. Chains branch off where several tokens may
-  // follow, and the longest chain of accepted drafts is kept. During a step, each chain except the first takes a page of each group of
-  // layers (layers with the same window). Drafts do not branch if no page is free, or if pages cannot be forked (contiguous sessions,
-  // recurrent layers, a loaded MTP head, a token budget).
+  // For drafters that make trees of drafts: the largest number of chains in the tree, 1 to 16. Where several tokens may follow, the tree
+  // has a chain for each of them, and the longest chain of accepted drafts is kept. During a step, each chain except the first takes a page
+  // of each group of layers (layers with the same window). The tree has one chain if no page is free, or if pages cannot be forked
+  // (contiguous sessions, recurrent layers, a loaded MTP head, a token budget).
   std::uint32_t branches = 1;
 };
 
-// Stretches of the text in which stop strings are not looked for.
+// Stretches of the text in which stop strings do not end the generation, such as the reasoning of an answer.
 struct StopFree {
   std::vector<MarkedText> stretches{};  // stop strings are not looked for in the markers of a stretch either
   bool starts_inside = false;           // the text begins within the first of the stretches
@@ -69,14 +70,14 @@ struct GenerateOptions {
   std::vector<Token> stop_tokens = {};        // tokens that end the text; the token is delivered, without text
   std::vector<std::string> stop_strings = {}; // texts that end the generation, also across tokens; the text is cut before the match
   EndOfGeneration end_of_generation = EndOfGeneration::stop;
-  // show: the names of control tokens appear in the text, as OutputParser reads them. Exception: the token that ends the text does not
-  // appear.
+  // Says whether the names of control tokens appear in the text (`show`) or not (`omit`). OutputParser needs them in the text. Exception:
+  // the token that ends the text never appears.
   ControlText control_text = ControlText::omit;
-  // With ControlText::show, the control tokens that appear in the text; nullopt: all. An answer of a conversation shows only the tokens of
-  // its output format's markers (marker_tokens()), so that its content has no other control tokens.
+  // Only with ControlText::show: the control tokens whose names appear in the text; nullopt: all. An answer of a conversation shows only
+  // the tokens of which the markers of its output format consist (marker_tokens()), so that its content has no other control tokens.
   std::optional<std::vector<Token>> shown_control = {};
-  // Stretches of the text in which stop strings have no effect; nullopt: none. In an answer of a conversation, nullopt means the reasoning
-  // of its output format; with an empty StopFree, stop strings end the reasoning too.
+  // Stretches of the text in which stop strings have no effect. nullopt: there are none. Exception: in an answer of a conversation, nullopt
+  // means that stop strings have no effect in the reasoning; set an empty StopFree to make them effective there too.
   std::optional<StopFree> stop_free = {};
   std::uint32_t logprobs = 0;                 // most likely tokens to report with each piece; 0: none
   std::stop_token stop = {};                  // checked before every layer
@@ -88,9 +89,10 @@ struct TokenLogprob {
   float logprob;  // natural logarithm, of the model's own distribution (before the sampler)
 };
 
-// One token, and the text that became certain with the token: whole characters, and no text that may still turn out to be the beginning of
-// a stop string. Text that is held back for these reasons comes with a later piece, at the latest with the last one. If the generation ends
-// in an error or is cancelled, there is no last piece, but Session::tokens() has the tokens.
+// One token, and the text that became certain with this token. Text is certain if its characters are complete, and if it can no longer be
+// the beginning of a stop string. Other text is held back and comes with a later piece, at the latest with the last one. If the generation
+// ends in an error or is cancelled, there is no last piece, and text that is still held back is not delivered; Session::tokens() has the
+// tokens.
 struct Piece {
   Token token = -1;
   std::string text = {};
@@ -126,9 +128,10 @@ struct GenerationSummary {
 //     std::fputs(piece->text.c_str(), stdout);
 //   }
 //
-// A backend that can draw tokens (a GPU can) draws all tokens except the first, if the sampler has a recipe(), the tokenizer has no
-// suppressed() tokens, and GenerateOptions::logprobs is 0. The logits then stay on the device. Tokens and errors are the same as if the
-// sampler drew. Exception: if the random number lies within rounding (1e-6) of the border between two tokens, the other token may be drawn.
+// If possible, the backend draws the tokens (a GPU can), so that the logits stay on the device. Conditions: the sampler has a recipe(), the
+// tokenizer has no suppressed() tokens, and GenerateOptions::logprobs is 0. The first token is always drawn by the sampler. The tokens and
+// errors are the same as if the sampler drew all tokens. Exception: the random number, from 0 to 1, chooses a token by the sums of the
+// probabilities; if it lies within 1e-6 (rounding) of the border between two tokens, the other token may be drawn.
 class Generation {
  public:
   Generation() noexcept;  // an empty handle (docs/headers.md)
@@ -136,7 +139,7 @@ class Generation {
   Generation& operator=(Generation&&) noexcept;
   ~Generation();
 
-  // Returns the next piece; nullopt after the last one. An error is the last element.
+  // Returns the next piece; nullopt after the last one. If an error ends the generation, the error is the last element.
   [[nodiscard]] std::optional<Result<Piece>> next() noexcept;
 
   class Iterator {

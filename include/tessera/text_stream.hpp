@@ -1,6 +1,6 @@
-// A TextStream is the text side of a generation: tokens in, pieces of text out. A TextStream detokenizes, finds stop strings and stop
-// tokens, says when and why the generation ends, and keeps the figures. Session::generate() has a TextStream inside; a host that draws
-// tokens itself (examples/small/batch_by_hand) makes its own and gets the same pieces.
+// A TextStream turns the drawn tokens of a generation into pieces of text: it detokenizes, finds stop strings and stop tokens, says when
+// and why the generation ends, and counts its figures. Session::generate() uses one by itself. A host that draws tokens itself
+// (examples/small/batch_by_hand) makes its own, and gets the same pieces.
 //
 //   auto text = tessera::TextStream::create(session, {.max_tokens = 100});
 //   while (text->finish_reason() == tessera::FinishReason::none) {
@@ -24,17 +24,18 @@ class Session;
 // A movable handle, used by one thread at a time. After create() the session is not needed.
 class TextStream {
  public:
-  // Makes a stream whose text goes on from the session's tokens. The stream's prompt figures count the tokens that the session has computed
-  // since its previous TextStream or generation. `options.stop` and `options.speculate` are not used.
+  // Makes a stream for the text that follows the session's tokens. The prompt's figures count the tokens that the session has computed
+  // since its previous TextStream or generation. `options.stop` and `options.speculate` have no effect, because the stream computes
+  // nothing.
   [[nodiscard]] static Result<TextStream> create(Session& session, const GenerateOptions& options = {}) noexcept;
   TextStream() noexcept;  // an empty handle (docs/headers.md)
   TextStream(TextStream&&) noexcept;
   TextStream& operator=(TextStream&&) noexcept;
   ~TextStream();
 
-  // Takes the generation's next token and returns its piece. `logits` [vocab] are the logits that the token was drawn from; only
-  // GenerateOptions::logprobs needs them. Errors, after which nothing has changed: invalid_argument, logprobs without logits;
-  // invalid_state, the generation has finished.
+  // Takes the generation's next token and returns its piece. `logits` [vocab]: the logits from which the token was drawn; only needed for
+  // GenerateOptions::logprobs. Errors, after which nothing has changed: invalid_argument, logprobs without logits; invalid_state, the
+  // generation has finished.
   [[nodiscard]] Result<Piece> push(Token token, std::span<const float> logits = {}) noexcept;
 
   [[nodiscard]] FinishReason finish_reason() const noexcept;  // none: the generation goes on

@@ -21,7 +21,7 @@ enum class Verdict : std::int32_t {
   unverifiable = 2,  // the sequence cannot be computed again; `what` says why
 };
 
-// The result of Session::verify(), with the place of the first difference.
+// The result of Session::verify(), with the place of the first difference if there is one.
 //
 //   auto found = session.verify();
 //   if (found && found->verdict != Verdict::same) std::fputs(found->what.c_str(), stderr);
@@ -29,9 +29,9 @@ struct Verification {
   Verdict verdict = Verdict::same;
   std::string what;  // the result in words; empty for `same`
 
-  // Place of the first difference: the lowest layer that differs, in this layer the lowest KV head, in this head the lowest position, and
-  // at this position the key before the value. A wrong key or value changes only later positions of higher layers, so the damage began at
-  // this place.
+  // Place of the first difference. Of all differences it has the lowest layer; in this layer the lowest KV head; in this head the lowest
+  // position; at this position the key comes before the value. A wrong key or value can only change later positions of higher layers, so
+  // the damage began at this place.
   std::uint32_t layer = 0;
   std::uint32_t head = 0;
   std::uint64_t position = 0;
@@ -45,9 +45,9 @@ struct Verification {
 struct VerifyOptions {
   std::stop_token stop = {};
   std::function<bool(std::size_t done, std::size_t total)> progress = {};  // tokens computed; false cancels
-  // Embeddings [n, d_model], in any order. A session keeps only content_hash() of its embeddings, so verify() finds the embeddings
-  // themselves here, or asks SessionOptions::embedding_of. If an embedding is missing, the session is unverifiable. Pass each content once;
-  // for an edited session, pass also the contents that edits removed.
+  // Embeddings [n, d_model] of the session, in any order. Needed because a session keeps only content_hash() of its embeddings: verify()
+  // looks for the embeddings here, then asks SessionOptions::embedding_of. If one is missing, the session is unverifiable. Pass each
+  // content once; for an edited session, pass also the contents that edits removed.
   std::span<const float> embeddings = {};
 };
 

@@ -34,8 +34,9 @@ Result<Conversation> Conversation::create(const Engine& engine, ChatRequest requ
       TESSERA_TRY(options.chat_template, chat_template_of(engine));
     }
     TESSERA_TRY_STATUS(options.chat_template->status());
-    // If the template does not print tools, the tools are described in words, and answers are read in the format "hermes". Exception: if
-    // the host sets an output format, tools are not described and answers are read in the host's format.
+    // If the template does not print tools, the tools are described in words in a message (tell_tools_in_words()), and answers are read in
+    // the format "hermes", which this description asks for. Exception: if the host sets an output format, tools are not described, and
+    // answers are read in the host's format.
     std::optional<OutputFormat> told;
     TESSERA_TRY(const bool prints, prints_tools(*options.chat_template));
     if (!prints && !options.output_format) {
@@ -151,7 +152,8 @@ Result<ReadSummary> Conversation::State::read(std::span<const Token> tokens, con
   const Kept kept = kept_of(tokens, adapters_of(state_of(session)));
   const AppendOptions append{.stop = options.stop, .progress = options.progress};
   const auto rest = tokens.subspan(kept.tokens);
-  // Appends to a fork, which needs hardly any memory, so that the session is unchanged if the append fails.
+  // The tokens are appended to a fork, which becomes the session only at the end. So the session is unchanged if the append fails. A fork
+  // needs hardly any memory.
   const bool changes = kept.tokens < session.tokens().size() || adapters_of(state_of(session)).first_difference(kept.adapters) != UINT64_MAX;
   if (changes && session.kv().kind() == KvKind::paged) {
     TESSERA_TRY(Session fork, session.fork());

@@ -17,29 +17,32 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
     bool in_reasoning = false;  // true: the rendered prompt ends inside of reasoning, so the answer begins there
   };
   [[nodiscard]] Result<Prompt> prompt() const;
-  // Returns the prompt, even if it is longer than the context.
+  // Returns the prompt like prompt(), but without an error if it is longer than the context.
   [[nodiscard]] Result<Prompt> whole_prompt() const;
-  // Checks that no Answer of this conversation is unfinished. Error: invalid_state.
+  // Returns an error (invalid_state) if an Answer of this conversation has begun and not ended.
   [[nodiscard]] Status no_answer() const;
-  // Returns the format in which answers are read: the host's or the model's format, or "hermes" if tools are described in words.
+  // Returns the format in which the next answer is read: "hermes" if the template does not print tools and the request has some, otherwise
+  // the host's or the model's format.
   [[nodiscard]] const OutputFormat& answer_format() const { return tells_tools && !request.tools.empty() ? *told_format : format; }
-  // Makes a new session if a request of a scheduler has taken the old session and not returned it.
+  // Makes a new session if `session` is lent: a request of a scheduler has taken it and not returned it.
   Status own_session();
-  // Sets in `options` which control tokens the parser must see as text, and in which parts of the answer stop strings do not count. Values
-  // that the host has set do not change.
+  // Sets two options of an answer that the host has not set itself: which control tokens appear in the text, because the parser needs the
+  // markers; and in which stretches stop strings have no effect (the reasoning).
   Status set_text_options(GenerateOptions& options, const Prompt& prompt) const;
-  // The beginning of a prompt that the session already has, and the adapters for the whole prompt.
+  // What a session need not compute again: the number of the prompt's first tokens that it has already. Also the adapters for the whole
+  // prompt.
   struct Kept {
     std::size_t tokens = 0;
     detail::SequenceAdapters adapters{};
   };
-  // Compares the session with the prompt `tokens`, which will be computed with `adapters`. An adapter with an invocation begins at its last
-  // invocation in the whole prompt, wherever the session's tokens end: an answer must not depend on how much of the prompt was computed
-  // before.
+  // Returns how many of the prompt's tokens the session has already computed with the same adapters. `tokens`: the prompt. `adapters`: the
+  // adapters with which it will be computed. If an adapter has an invocation, the adapter begins at the last invocation in the whole
+  // prompt, even if the session's tokens end before it: an answer must not depend on how much of the prompt was computed before.
   [[nodiscard]] Kept kept_of(std::span<const Token> tokens, const detail::SequenceAdapters& adapters) const;
-  // Truncates a session to the kept tokens, and sets its adapters.
+  // Truncates `session` to the kept tokens, and sets the adapters.
   static Status keep(Session& session, const Kept& kept);
-  // Returns a fork of the session that has only the kept tokens. The request computes the rest of the prompt.
+  // Returns a fork of the session that has only the kept tokens: the session of a scheduler's request, which computes the rest of the
+  // prompt.
   [[nodiscard]] Result<Session> beginning(const Kept& kept);
   Result<ReadSummary> read(std::span<const Token> tokens, const ReadOptions& options);
 
@@ -60,7 +63,8 @@ struct [[gnu::visibility("hidden")]] Conversation::State {
   ToolsIn tools_in = ToolsIn::system_message;
   std::optional<OutputFormat> told_format{};
 
-  // Cached values of tool_matcher(), made when first needed. `compiled` is the grammar with the key compiled_key.
+  // What tool_matcher() keeps for its next call. `compiled` is the grammar that was compiled last; compiled_key says for which tools and
+  // options.
   std::optional<GrammarVocabulary> vocabulary{};
   std::optional<CompiledGrammar> compiled{};
   std::string compiled_key{};

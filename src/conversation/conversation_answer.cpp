@@ -17,10 +17,10 @@ std::size_t count_calls(const ChatRequest& request) {
   return calls;
 }
 
-// Returns the id of tool call number `number`: nine letters and digits, because the strictest templates accept no other ids.
+// Returns the id of tool call number `number`. It has nine letters and digits, because the strictest templates accept no other ids.
 std::string call_id(std::size_t number) { return fmt::format("call{:05}", number); }
 
-// Converts a request's figures to the figures of a generation.
+// Converts the figures of a scheduler's request to the figures of a generation, which Answer::figures() returns for both.
 Figures figures_of(const RequestFigures& f) {
   Figures figures{.prompt_tokens = f.prompt_tokens - f.reused_tokens, .tokens = f.tokens, .drafted = f.drafted, .accepted = f.accepted};
   if (f.first_token < 0) return figures;
@@ -91,12 +91,14 @@ Status Answer::State::parse(std::string_view text) {
 Status Answer::State::take(const Piece& piece) {
   TESSERA_TRY_STATUS(parse(piece.text));
   if (piece.finish != FinishReason::end_of_generation) return {};
-  // The token that ends the answer belongs to the text only if its text closes something in the format, such as a tool call.
+  // The name of the token that ends the answer is not part of the piece's text. It is parsed too if it closes something in the format, such
+  // as a tool call.
   const std::string_view end = conversation->engine.tokenizer().text(piece.token);
   return conversation->answer_format().closes_with(end) ? parse(end) : Status();
 }
 
-// Destroys the source (generation or request), so that no further pieces come. Takes the session back if a request has it.
+// Ends the source of the pieces (the generation or the request), so that no further pieces come. If a request has the session, takes it
+// back.
 void Answer::State::close() {
   if (!goes_on()) return;
   figures_ = figures();
@@ -113,8 +115,8 @@ void Answer::State::close() {
 Status Answer::State::finish() {
   TESSERA_TRY(auto more, parser.finish(output_end(reason)));
   add(std::move(more));
-  // The parser writes no end for a call that the output's end cuts off. The end is added here, so that the reader knows that the call is
-  // not complete.
+  // If the output's end cuts off a tool call, the parser writes no call_end. Adds a call_end that is `broken`, so that the reader knows
+  // that the call is not complete.
   if (open_call_) add({{.kind = OutputDelta::Kind::call_end, .call = *open_call_, .broken = true}});
   TESSERA_TRY(Message made, message());
   const bool nothing = made.content.empty() && made.reasoning.empty() && made.tool_calls.empty();

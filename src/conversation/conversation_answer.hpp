@@ -1,4 +1,5 @@
-// An answer that is being written: the source of its pieces (a generation or a request), and the parser of the pieces.
+// The state of an Answer while it is being written: the source of its pieces (a generation or a scheduler's request), and the parser that
+// turns the pieces into text, reasoning and tool calls.
 #pragma once
 
 #include <deque>
@@ -18,12 +19,12 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   State& operator=(const State&) = delete;
   ~State();
 
-  // Set the source of the pieces. Until the answer ends, all other calls on the conversation return an error.
+  // Set the source of the pieces, once. Until the answer ends, other calls on the conversation that read or answer return an error.
   void begin(Generation from) noexcept;
   void begin(RequestHandle from) noexcept;
 
   [[nodiscard]] Result<Message> message() const;
-  // Gets the next piece from the source and parses it. Ends the answer if the source has no further piece.
+  // Takes the next piece from the source and parses it. If the source has no further piece, ends the answer.
   Status step();
   void fail();
   [[nodiscard]] Figures figures() const;
@@ -32,7 +33,7 @@ struct [[gnu::visibility("hidden")]] Answer::State {
   ReadSummary prompt;
   std::size_t calls_before;
   OutputParser parser;
-  // The source of the pieces: one of the two has a value until the answer is over.
+  // The source of the pieces: while the answer goes on, exactly one of the two has a value.
   std::optional<Generation> generation;
   std::optional<RequestHandle> request;
   std::deque<OutputDelta> deltas;  // parsed pieces that the caller has not yet received

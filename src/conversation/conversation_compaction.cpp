@@ -14,8 +14,8 @@ using namespace detail;
 
 namespace {
 
-// Messages [begin, end) that a compaction may remove: those after the system messages at the beginning, and before the last turns, which
-// are kept.
+// The old turns, which a compaction may remove: messages [begin, end). They come after the system messages at the beginning, and before the
+// last keep_turns turns, which stay.
 struct Old {
   std::size_t begin = 0, end = 0;
 };
@@ -35,7 +35,8 @@ bool is_summary(const std::vector<Message>& messages, Old old, const std::string
   return old.end - old.begin == 2 && messages[old.begin].role == "user" && messages[old.begin].content == question;
 }
 
-// A guard that restores a request when it is destroyed, unless keep() was called.
+// Remembers a request (messages, tools, arguments), and restores it in the destructor, so that an error changes nothing. After keep() the
+// destructor leaves the request as it is.
 class Restored {
  public:
   explicit Restored(ChatRequest& request) : request_(request), before_(request) {}
@@ -60,7 +61,8 @@ void set_argument(ChatRequest& request, std::string_view name, Json value) {
 
 }  // namespace
 
-// Replaces messages [begin, end) by `with`, and computes the new prompt in the session. After an error the messages are unchanged.
+// Replaces messages [begin, end) by the messages `with`, and computes the new prompt in the session. After an error the messages are
+// unchanged.
 Result<Compaction> Conversation::State::replace(std::size_t begin, std::size_t end, std::vector<Message> with,
                                                 const CompactionOptions& options) {
   Restored restored(request);
@@ -91,7 +93,7 @@ Result<Compaction> Conversation::drop_old(const CompactionOptions& options) noex
   });
 }
 
-// Lets the model summarise the turns before message `end`, and returns its answer.
+// Asks the model to summarise the messages before message `end`, and returns its answer. The request's own messages stay.
 Result<std::string> Conversation::summary(std::size_t end, Sampler& sampler, const CompactionOptions& options) {
   ChatRequest& request = state_->request;
   const Restored restored(request);

@@ -61,7 +61,8 @@ Result<Answer> Conversation::answer(Scheduler& scheduler, Request request) noexc
     auto made = std::make_unique<Answer::State>(state_, ReadSummary{.tokens = prompt.tokens.size(), .kept = kept.tokens}, std::move(parser));
     TESSERA_TRY(RequestHandle submitted, scheduler.submit(std::move(request)));
     made->begin(std::move(submitted));
-    // Releases the conversation's own session, so that only the request has the pages: a scheduler can preempt a request only then.
+    // Destroys the conversation's own session, so that only the request holds the pages: a scheduler can preempt a request only if no other
+    // session holds its pages.
     state.session_is_lent = true;
     const Session released = std::move(state.session);
     return Answer(std::move(made));

@@ -14,15 +14,15 @@ using namespace detail;
 
 namespace {
 
-// The template for a model that has none. It joins the messages without any markers, so that an answer continues the text.
+// The template for a model that has none. It joins the messages without any markers of roles, so the answer simply continues the text.
 constexpr std::string_view kPlain =
     "{{ bos_token }}{% for message in messages %}"
     "{% if not loop.first and message.role != 'assistant' %}{{ '\\n' }}{% endif %}"
     "{% if message.content is string %}{{ message.content }}"
     "{% else %}{% for part in message.content or [] %}{{ part.text }}{% endfor %}{% endif %}{% endfor %}";
 
-// Returns the text of the token whose id is the setting `id_of`. The text comes from the tokenizer, because an engine's metadata has no
-// vocabulary.
+// Returns the text of a special token, whose id is the setting `id_of`; nullopt if the model has no such token. The text is the
+// tokenizer's, because an engine's metadata has no vocabulary.
 std::optional<std::string> special_text(const Engine& engine, Setting id_of) {
   const auto id = engine.metadata().unsigned_integer(id_of);
   if (!id || *id >= engine.tokenizer().vocab_size()) return std::nullopt;

@@ -1,6 +1,7 @@
-// Errors for exceptions that a callback of the host (the program that uses the library) throws. Code that cannot return an error runs a
-// callback by call_host(), which turns the callback's exception into CallbackFailed, with the callback's name. The next guard() up the
-// stack returns CallbackFailed as an error. So the error names the callback and does not look like a defect of the library.
+// Turns exceptions of the host's callbacks (of the program that uses the library) into errors that name the callback. Such an exception
+// must not look like a defect of the library. Code that cannot return an error runs a callback by call_host(). If the callback throws,
+// call_host() throws CallbackFailed, which has the callback's name. The next guard() up the stack catches CallbackFailed and returns it as
+// an error.
 #pragma once
 
 #include <exception>
@@ -23,8 +24,8 @@ class CallbackFailed : public std::exception {
   std::string text_;
 };
 
-// Runs a callback of the host. `name`: the callback's name in the public API, for example "SchedulerOptions::clock". Throws CallbackFailed
-// if the callback throws. Exception: bad_alloc is passed on.
+// Runs a callback of the host and returns its result. `name`: the callback's name in the public API, for example "SchedulerOptions::clock".
+// If the callback throws, throws CallbackFailed instead. Exception: bad_alloc is passed on, because it becomes out_of_memory.
 template <class Fn>
 decltype(auto) call_host(std::string_view name, Fn&& fn) {
   try {

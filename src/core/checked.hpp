@@ -1,4 +1,4 @@
-// Arithmetic on numbers from files. Returns nullopt instead of a result that wraps.
+// Arithmetic on numbers from files, which may be hostile. If a result does not fit 64 bits, the functions return nullopt.
 #pragma once
 
 #include <cstdint>

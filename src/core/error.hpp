@@ -21,12 +21,12 @@ Error make_error(ErrorCode code, fmt::format_string<Args...> format, Args&&... a
   return error_at(code, {}, format, std::forward<Args>(args)...);
 }
 
-// Returns the error for a session whose keys and values are in a file.
+// Returns the error for a call that needs the keys and values of a suspended session, which are in a file.
 inline Error suspended_error() noexcept {
   return make_error(ErrorCode::invalid_state, "the session is suspended: resume() it first");
 }
 
-// Returns the error for a failed operation of a compute device or of its memory. `what`: the operation.
+// Returns the error for an operation that a compute device (a GPU) or its memory has failed to do. `what`: the operation.
 inline Error device_error(const char* what) noexcept {
   return make_error(ErrorCode::device_error,
                     "the device failed at {}; if it goes on failing, end what uses it and load the model again", what);

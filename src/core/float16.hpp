@@ -1,5 +1,6 @@
-// Conversions of IEEE binary16 and bfloat16, in plain integer and f32 arithmetic, so that every machine gives the same bits. They have no
-// branches, so that compilers vectorise loops over them. Rounding is to nearest, ties to even; NaN stays NaN (made quiet).
+// Converts between f32 and the 16-bit floats: IEEE binary16 (F16) and bfloat16. The functions use plain integer and f32 arithmetic, so that
+// every machine gives the same bits, and have no branches, so that compilers vectorise loops over them. Rounding is to nearest, ties to
+// even. NaN stays NaN, and becomes quiet.
 #pragma once
 
 #include <bit>
@@ -13,7 +14,8 @@ namespace tessera {
   const std::uint32_t normal = magnitude + 0x38000000u;  // rebias the exponent by 127 - 15
   const std::uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
   const std::uint32_t quiet = magnitude > 0x0f800000u ? 0x00400000u : 0u;
-  // Computes a denormal half as 2^-14 * (1 + its mantissa) - 2^-14, so that no operand is a denormal float, which would cost time.
+  // Denormal half: its value is 2^-14 * (1 + m) - 2^-14, where m is its fraction. In this form no operand is a denormal float, which would
+  // be slow.
   const std::uint32_t tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + 0x38800000u) - 0x1p-14f);
   const std::uint32_t is_tiny = 0u - static_cast<std::uint32_t>(magnitude < 0x00800000u);
   return std::bit_cast<float>(sign | (tiny & is_tiny) | (normal & ~is_tiny) | special | quiet);
@@ -25,7 +27,7 @@ namespace tessera {
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x1ffu);
-  // Below 2^-14 the result is a multiple of 2^-24, found by letting 0.5 + x round to its last bit.
+  // Results below 2^-14 are multiples of 2^-24. The last bit of 0.5 + x is worth 2^-24, so the addition does the rounding.
   const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
   const std::uint32_t is_small = mask(magnitude < 0x38800000u);

@@ -1,5 +1,5 @@
-// FP8 of four bits of exponent and three of fraction, E4M3 (Micikevicius et al. 2022; the OCP's 8-bit formats): numbers up to 448,
-// no infinity. Rounding is to nearest, ties to even; a larger number becomes 448 with its sign.
+// Conversions of FP8 in the form E4M3: four bits of exponent and three of fraction (Micikevicius et al. 2022; the OCP's 8-bit formats). Its
+// numbers go up to 448, and it has no infinity. Rounding is to nearest, ties to even. A number beyond 448 becomes 448 with its sign.
 #pragma once
 
 #include <bit>
@@ -11,8 +11,8 @@ namespace tessera {
 
 inline constexpr float kLargestE4M3 = 448.0f;
 
-// Returns 1/256 of the value as the bits of an F16. Sign and value bits keep their order: the fraction gets seven zeros after its three
-// bits, and the factor 1/256 comes from the other exponent bias (15 instead of 7).
+// Returns an FP8 number divided by 256, as the bits of an F16. No arithmetic is needed: sign, exponent and fraction keep their order, and
+// the fraction gets seven zeros at its end. The division by 256 comes from the exponents' biases (7 in FP8, 15 in F16).
 [[nodiscard]] constexpr std::uint16_t e4m3_as_f16(std::uint8_t value) noexcept {
   return static_cast<std::uint16_t>((value & 0x80u) << 8 | (value & 0x7fu) << 7);
 }
@@ -22,7 +22,7 @@ inline constexpr float kLargestE4M3 = 448.0f;
 [[nodiscard]] constexpr std::uint8_t f32_to_e4m3(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  // Below 2^-6 the result is a multiple of 2^-9, found by letting 2^14 + x round to its last bit.
+  // Results below 2^-6 are multiples of 2^-9. The last bit of 2^14 + x is worth 2^-9, so the addition does the rounding.
   const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0x1p14f) - 0x46800000u;
   const std::uint32_t normal = (magnitude - 0x3c000000u + 0x7ffffu + ((magnitude >> 20) & 1u)) >> 20;
   const std::uint32_t rounded = magnitude < 0x3c800000u ? small : normal;

@@ -1,6 +1,6 @@
-// Sets the default floating-point state. The destructor restores the host's state. The host's state may differ: a fast-math start-up file
-// may have set flush-to-zero, or another library the rounding mode. Results must not depend on the host's state, so every task sets the
-// default state.
+// While an FpState exists, its thread computes in the default floating-point state (round to nearest, denormals kept). The destructor
+// restores the state that was set before. Purpose: the results of the library must not depend on the host's state, which may differ, for
+// example because a fast-math start-up file has set flush-to-zero, or another library the rounding mode. So every task makes an FpState.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Turns exceptions into errors. Public functions run their bodies inside guard(): exceptions of the standard library (bad_alloc,
-// length_error, system_error) and of a caller's callback come back as a Result.
+// guard() runs a function and returns its exceptions as errors. Every public function runs its body inside guard(), so that no exception
+// leaves the library: neither those of the standard library (bad_alloc, length_error, system_error) nor those of a caller's callback.
 #pragma once
 
 #include <exception>
@@ -13,11 +13,12 @@
 
 namespace tessera::detail {
 
-// Returns the error for failed allocations. If there is no memory for the message, Error uses a message that is stored in advance.
+// Returns the error for a failed allocation. It needs no memory itself: without memory for the message, Error uses a message that is stored
+// in advance.
 inline Error out_of_memory_error() noexcept { return {ErrorCode::out_of_memory, "out of memory"}; }
 
-// Returns the exception being handled as an error: bad_alloc and length_error as out_of_memory, CallbackFailed as callback_failed,
-// others with `code`. Call it inside a catch block.
+// Returns the exception that is being handled as an error. Call it inside a catch block. bad_alloc and length_error become out_of_memory,
+// CallbackFailed becomes callback_failed; all other exceptions get `code`.
 Error current_exception_error(ErrorCode code) noexcept;
 
 template <class Fn>
@@ -31,7 +32,8 @@ auto guard(Fn&& fn, ErrorCode code = ErrorCode::internal) noexcept -> std::invok
 
 }  // namespace tessera::detail
 
-// Return an error to the caller. TESSERA_TRY(auto x, expression) binds the value; TESSERA_TRY_STATUS(expression) drops it.
+// Evaluate an expression that returns a Result. If it failed, the enclosing function returns its error. Otherwise TESSERA_TRY(auto x,
+// expression) sets x to the value, and TESSERA_TRY_STATUS(expression) ignores the value.
 #define TESSERA_CONCAT_(a, b) a##b
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
 #define TESSERA_TRY_(result, declaration, expression)          \

@@ -1,4 +1,4 @@
-// A value and the lock that guards it. The value can be reached only while the lock is held.
+// A value with the lock that guards it. The value can be reached only through with(), which holds the lock.
 #pragma once
 
 #include <mutex>

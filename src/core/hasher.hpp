@@ -1,4 +1,5 @@
-// XXH3 over a stream of bytes (xxHash, XXH3 specification). With XXH_INLINE_ALL there is nothing to link and no symbol to clash.
+// Compute hashes of bytes that come piece by piece: XXH3 with 128 and with 64 bits (xxHash). XXH_INLINE_ALL compiles xxHash into this file,
+// so there is nothing to link, and no symbol that could clash with the host's own xxHash.
 #pragma once
 
 #include <cstddef>

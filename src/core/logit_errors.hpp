@@ -1,4 +1,4 @@
-// The errors for logits from which no token can be drawn, for samplers on the host and for backends.
+// The errors for logits from which no token can be drawn. Samplers and backends return the same errors.
 #pragma once
 
 #include <cstdint>

@@ -30,9 +30,10 @@ struct Reduced {
   std::uint64_t quadrant;
 };
 
-// Returns x - n pi/2 as a pair, where n pi/2 is the multiple of pi/2 nearest to x; |x| <= 1e9. pi/2 is split into parts of 33 bits. The
-// product of a part with n is exact while n has up to 20 bits (|x| up to 1.6e6) (Cody and Waite, "Software Manual for the Elementary
-// Functions", 1980).
+// Subtracts from x the nearest multiple n pi/2, so that sin and cos need a polynomial only for |x| <= pi/4. Returns the rest as the sum
+// high + low of two doubles, and n mod 4 as the quadrant. Valid for |x| <= 1e9. To keep the rest accurate, pi/2 is subtracted in parts of
+// 33 bits: the product of a part with n is exact while n has at most 20 bits (|x| up to 1.6e6) (Cody and Waite, "Software Manual for the
+// Elementary Functions", 1980).
 Reduced reduce(double x) noexcept {
   const double shifted = x * 0x1.45f306dc9c883p-1 + kRound;
   const double n = shifted - kRound;
@@ -44,7 +45,8 @@ Reduced reduce(double x) noexcept {
   return {sum.high, sum.low, std::bit_cast<std::uint64_t>(shifted) & 3u};
 }
 
-// Return sin and cos of x + low, |x| <= pi/4, by Taylor series to x^17 and x^18; `low` enters to first order.
+// Return sin(x + low) and cos(x + low) for |x| <= pi/4: Taylor series of sin to x^17 and of cos to x^18. `low` is the small second part of
+// reduce()'s rest; only its first power is used.
 double sin_kernel(double x, double low) noexcept {
   const double z = x * x;
   double p = 1.0 / 355687428096000.0;

@@ -1,23 +1,23 @@
-// The f32 functions of core/math.hpp for loops in kernels. The functions have no branches and calls, so that compilers vectorise loops over
-// them at -O3, and vectors of every instruction set give the same bits as scalar code. V is float, or a vector type with float's operators
-// and with overloads of the functions below (cpu/kernels/simd/wide.hpp). Include this only in files compiled with -ffp-contract=off (all of
-// ours). The functions are static and without std::bit_cast, so that objects built for different instruction sets share no symbol, and
-// constexpr, so that CUDA kernels can call them.
+// The f32 functions of core/math.hpp, inline, for loops in kernels. They have no branches and no calls, so that compilers vectorise loops
+// over them at -O3; vectors of every instruction set give the same bits as scalar code. V is float, or a vector type that has float's
+// operators and overloads of the functions below (cpu/kernels/simd/wide.hpp).
+// Include this only in files compiled with -ffp-contract=off (all of ours). The functions are static and do not use std::bit_cast, so that
+// objects for different instruction sets share no symbol. They are constexpr, so that CUDA kernels can call them.
 #pragma once
 
 #include <cstdint>
 
 namespace tessera::math::inlined {
 
-// Returns condition ? a : b by bit operations. The operator ?: would become a branch, since compilers must assume that float
-// arithmetic traps, and branches keep g++ from vectorising.
+// Returns condition ? a : b by bit operations. Compilers would make a branch of the operator ?: , because they must assume that float
+// arithmetic traps; and g++ does not vectorise loops with branches.
 [[nodiscard, gnu::always_inline]] static constexpr float select(bool condition, float a, float b) noexcept {
   const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
   return __builtin_bit_cast(float, (__builtin_bit_cast(std::uint32_t, a) & mask) |
                                        (__builtin_bit_cast(std::uint32_t, b) & ~mask));
 }
 
-// Return c > x ? c : x and c < x ? c : x. If x is NaN, the result is NaN.
+// Return the larger and the smaller of x and c. If x is NaN, the result is NaN.
 [[nodiscard, gnu::always_inline]] static constexpr float at_least(float x, float c) noexcept { return select(c > x, c, x); }
 [[nodiscard, gnu::always_inline]] static constexpr float at_most(float x, float c) noexcept { return select(c < x, c, x); }
 [[nodiscard, gnu::always_inline]] static constexpr float if_less(float x, float c, float yes, float no) noexcept {
@@ -33,10 +33,11 @@ namespace tessera::math::inlined {
 
 constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is then in the low bits
 
-// Returns p * 2^n, n = shifted - kRound.
+// Returns p * 2^n, where n is the integer shifted - kRound.
 [[nodiscard, gnu::always_inline]] static constexpr float times_power_of_two(float p, float, float shifted) noexcept {
   const std::uint32_t exponent = __builtin_bit_cast(std::uint32_t, shifted) - __builtin_bit_cast(std::uint32_t, kRound);
-  // 2^n is two factors, since 2^128 is not a float. 256 is added to n before it is halved, so that the halves are unsigned.
+  // Multiplies by two factors, because 2^n alone may be too large for a float (2^128). n + 256 is halved instead of n, because it is not
+  // negative.
   const std::uint32_t biased = exponent + 256u;
   const std::uint32_t half = biased >> 1;
   const float first = __builtin_bit_cast(float, (half - 128u + 127u) << 23);
@@ -44,7 +45,8 @@ constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, which is
   return (p * first) * second;
 }
 
-// exp(x) = 2^n e^r, n = round(x / ln 2), |r| <= ln 2 / 2; e^r = 1 + r + r^2 P(r) with P near-minimax of degree 5.
+// Returns e^x = 2^n e^r, where n = round(x / ln 2), so |r| <= ln 2 / 2. e^r = 1 + r + r^2 P(r), where P is a near-minimax polynomial of
+// degree 5.
 template <class V>
 [[nodiscard, gnu::always_inline]] static constexpr V exp(V x) noexcept {
   const V clamped = at_most(at_least(x, -88.0f), 89.0f);  // e^89 overflows below, by itself
@@ -60,7 +62,8 @@ template <class V>
   return if_less(x, -87.25f, 0.0f, times_power_of_two(p, n, shifted));
 }
 
-// tanh(x). For |x| < 0.63: x + x^3 P(x^2), P a near-minimax polynomial of degree 5. Otherwise: 1 - 2 / (e^2|x| + 1), with x's sign.
+// Returns tanh(x). For |x| < 0.63: x + x^3 P(x^2), where P is a near-minimax polynomial of degree 5. Otherwise: 1 - 2 / (e^(2|x|) + 1),
+// with the sign of x.
 template <class V>
 [[nodiscard, gnu::always_inline]] static constexpr V tanh(V x) noexcept {
   const V t = magnitude(x);
@@ -75,8 +78,8 @@ template <class V>
   return with_sign_of(if_less(t, 0.63f, small, large), x);
 }
 
-// Returns erf(x). For |x| < 0.92: x P(x^2), where P is a near-minimax polynomial of degree 6. Otherwise, with t = |x|: 1 - e^(-t Q(t)) with
-// the sign of x, where Q is a polynomial of degree 6 and t Q(t) = -ln erfc(t).
+// Returns erf(x). For |x| < 0.92: x P(x^2), where P is a near-minimax polynomial of degree 6. Otherwise, with t = |x|: 1 - e^(-t Q(t)),
+// with the sign of x. Q is a polynomial of degree 6 that approximates -ln(erfc(t)) / t.
 template <class V>
 [[nodiscard, gnu::always_inline]] static constexpr V erf(V x) noexcept {
   const V positive = magnitude(x);

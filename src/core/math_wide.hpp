@@ -1,5 +1,5 @@
-// The exponential and the logarithm of core/math.hpp in double, for CUDA kernels, which call them as constexpr functions. Include this only
-// in files compiled with -ffp-contract=off (all of ours).
+// The exponential and the logarithm of core/math.hpp in double, as constexpr functions in a header, so that CUDA kernels can call them.
+// Include this only in files compiled with -ffp-contract=off (all of ours).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
 [[nodiscard]] static constexpr double bits_to_double(std::uint64_t bits) noexcept { return __builtin_bit_cast(double, bits); }
 [[nodiscard]] static constexpr double power_of_two(std::int64_t n) noexcept { return bits_to_double(static_cast<std::uint64_t>(n + 1023) << 52); }
 
-// A number in double-double precision: the sum high + low, which is not rounded to one double. |low| is at most half an ulp of high.
+// A number with the precision of two doubles: the sum high + low. |low| is at most half an ulp of high.
 struct Pair {
   double high;
   double low;
@@ -26,8 +26,8 @@ struct Pair {
   return {sum, b - (sum - a)};
 }
 
-// Returns a * b exactly, without FMA, by Veltkamp's split and Dekker's product (T. J. Dekker, "A floating-point
-// technique for extending the available precision", 1971).
+// Returns a * b exactly, as the sum of two doubles. Does not use FMA, which not every CPU has: Veltkamp's split and Dekker's product (T. J.
+// Dekker, "A floating-point technique for extending the available precision", 1971).
 [[nodiscard]] static constexpr Pair two_product(double a, double b) noexcept {
   constexpr double kSplit = 0x1p27 + 1.0;
   const double a_big = a * kSplit, b_big = b * kSplit;
@@ -37,7 +37,7 @@ struct Pair {
   return {product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low};
 }
 
-// x = 2^exponent * mantissa, mantissa in [sqrt(1/2), sqrt(2)). x positive and finite.
+// The parts of a number x that is positive and finite: x = 2^exponent * mantissa, with mantissa in [sqrt(1/2), sqrt(2)).
 struct Split {
   double mantissa;
   double exponent;
@@ -59,14 +59,14 @@ struct Split {
   return {mantissa, static_cast<double>(exponent)};
 }
 
-// Returns 2 (atanh(s) - s) / s as a series in z = s^2 <= 0.0295: 2 z / 3 + 2 z^2 / 5 + ...
+// Returns 2 (atanh(s) - s) / s, for log_pair(), as a series in z = s^2 <= 0.0295: 2 z / 3 + 2 z^2 / 5 + ...
 [[nodiscard]] static constexpr double atanh_tail(double z) noexcept {
   double r = 2.0 / 23.0;
   for (double k = 21.0; k >= 3.0; k -= 2.0) r = r * z + 2.0 / k;
   return r * z;
 }
 
-// Returns ln x with about 60 correct bits.
+// Returns ln x with about 60 correct bits (more than a double has, so that pow() can multiply it). x is positive and finite.
 [[nodiscard]] static constexpr Pair log_pair(double x) noexcept {
   const Split parts = split(x);
   const double f = parts.mantissa - 1.0;

@@ -20,8 +20,8 @@ Error::Error(ErrorCode code, std::string_view message, std::string_view place) n
   }
 }
 
-// The statics are made at their first use and never destroyed. Their texts fit into std::string's inline buffer, so making them
-// allocates nothing.
+// The statics below are made at their first use, without an allocation: their texts fit into std::string's inline buffer. They are never
+// destroyed, because an Error may be used until the process ends.
 const std::string& Error::no_text() noexcept {
   alignas(std::string) static std::byte storage[sizeof(std::string)];
   static const std::string* const text = new (storage) std::string();

@@ -1,4 +1,4 @@
-// UTF-8: well-formed sequences (Unicode 15, table 3-7), runs of them, and the replacement for malformed bytes.
+// Reads and writes UTF-8: finds well-formed sequences (Unicode 15, table 3-7), runs of them, and the places of malformed bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ struct Utf8Step {
   Utf8Kind kind;     // incomplete: well-formed, but the text ends within the character
 };
 
-// Returns the kind and the size of the sequence at the start of `text`, which must not be empty.
+// Returns the kind and the size of the first sequence of `text`. Precondition: `text` is not empty.
 [[nodiscard]] constexpr Utf8Step utf8_step(std::string_view text) noexcept {
   const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
   if (lead < 0x80) return {1, Utf8Kind::valid};
   if (lead < 0xC2 || lead > 0xF4) return {1, Utf8Kind::invalid};
   const std::size_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // The second byte's range excludes overlong forms, surrogates and numbers beyond U+10FFFF.
+  // The second byte's range is narrower after some first bytes: this excludes overlong forms, surrogates and numbers beyond U+10FFFF.
   const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (std::size_t i = 1; i < size; ++i) {
@@ -33,7 +33,7 @@ struct Utf8Step {
   return {size, Utf8Kind::valid};
 }
 
-// The longest beginning of a text in which all bytes belong to valid sequences, or all to malformed ones.
+// The longest beginning of a text whose bytes all belong to valid sequences (valid = true), or all to malformed ones (false).
 struct Utf8Run {
   std::size_t size;
   bool valid;
@@ -51,7 +51,7 @@ struct Utf8Run {
 
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Appends a character. Half of a surrogate pair, or a number beyond U+10FFFF, becomes U+FFFD.
+// Appends a character as UTF-8. Half of a surrogate pair, or a number beyond U+10FFFF, becomes U+FFFD.
 inline void append_utf8(std::string& out, std::uint32_t character) {
   const auto put = [&](std::uint32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
   if ((character >= 0xD800 && character < 0xE000) || character > 0x10FFFF) character = 0xFFFD;

@@ -1,4 +1,4 @@
-// Waiting for another thread, at first by polling.
+// Waits for another thread: polls at first, because waking a thread that sleeps takes long.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace tessera::detail {
 
-// The time for which a thread polls before it parks. Waking a parked thread takes 5 to 50 microseconds. This time covers the gap between
-// two operations of a step, and the gap between two tokens (sampling).
+// How long a thread polls before it parks (sleeps in the kernel). Waking a parked thread takes 5 to 50 microseconds. The time is longer
+// than the gap between two operations of a step, and than the gap between two tokens (sampling), so that threads do not park there.
 inline constexpr std::chrono::microseconds kSpinTime{100};
 
 inline void relax() noexcept {
@@ -19,7 +19,7 @@ inline void relax() noexcept {
 #endif
 }
 
-// Waits until `value` is no longer `old`: polls for kSpinTime, then parks.
+// Waits until `value` differs from `old`: polls for kSpinTime, then parks. The thread that changes `value` must notify it.
 inline void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) noexcept {
   constexpr int kLooks = 16;  // looks between two readings of the clock: a pause takes 10 to 60 ns, the clock 25 ns
   const auto end = std::chrono::steady_clock::now() + kSpinTime;

@@ -45,10 +45,10 @@ void append(std::string& out, const Json& json, int depth) {
 
 }  // namespace
 
-// Frees all values in this value, without recursion and without taking memory. `here` is the array or object whose values are freed, from
-// the last to the first. If the last value of `here` has values itself, that value becomes the new `here`. To find the way back, the old
-// `here` is kept in the place of the first value of the new `here`. That first value is put into the free place in the old `here`, to be
-// freed later.
+// Frees all values inside this value, without recursion (values may be nested deeply) and without taking memory. The loop frees the members
+// of one array or object, `here`, from the last to the first. If the last member has members itself, it becomes the new `here`, and the
+// loop needs a place to remember the old one. That place is the first member of the new `here`: the old `here` is moved there, and the
+// first member is moved to the end of the old `here`, to be freed when the loop comes back.
 void Json::free_children() noexcept {
   const auto child = [](Json& of, bool last) -> Json* {  // returns nullptr if there is no child
     if (Array* array = of.elements()) return array->empty() ? nullptr : last ? &array->back() : &array->front();

@@ -128,8 +128,8 @@ class JsonParser {
     std::size_t at;      // offset of the key in the text
   };
 
-  // Handles keys that an object has more than once: either returns an error, or keeps the place of the first occurrence and the value of
-  // the last one.
+  // Treats keys that an object has several times. If refuse_repeated_keys is set: returns an error. Otherwise one member is left: at the
+  // place of the first occurrence, with the value of the last one.
   Status single_keys(Json::Object& members, std::vector<Key>& keys) {
     const auto name = [&](const Key& key) -> const std::string& { return members[key.member].first; };
     const auto same = [&](const Key& a, const Key& b) { return name(a) == name(b); };

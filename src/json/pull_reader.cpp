@@ -196,7 +196,7 @@ Result<std::uint32_t> JsonPullReader::escape() {
   return error("a string has half a surrogate pair");
 }
 
-// Reads a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?  Appends its characters to `out`, unless `out` is nullptr.
+// Reads a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?  If `out` is not nullptr, appends the number's characters to it.
 Status JsonPullReader::number_text(std::string* out) {
   TESSERA_TRY(char c, peek());
   const auto take = [&]() -> Status {  // sets c to the next character; '\0' at the text's end
@@ -293,7 +293,8 @@ Status JsonPullReader::null() {
   return word("null");
 }
 
-// Walks over the value without recursion. `closers` has the closing brackets that are still to come.
+// Skips a value with everything in it. Needs no recursion: `closers` has the closing bracket of each array and object that was entered and
+// not left, so a hostile text cannot use up the stack.
 Status JsonPullReader::skip() {
   std::string closers;
   for (;;) {

@@ -1,5 +1,6 @@
-// Reads a large JSON text (RFC 8259) value by value, without making a tree of it: the vocabulary of a tokenizer.json has 250,000 entries, and
-// the headers and indexes of safetensors files may have 100 MB. Memory does not grow with the text, except for the text of one string.
+// Reads a large JSON text (RFC 8259) value by value, without making a tree of it. Such texts are tokenizer.json, whose vocabulary has
+// 250,000 entries, and the headers and indexes of safetensors files, which may have 100 MB. Memory does not grow with the text; only the
+// text of one string is held at a time.
 //
 //   JsonPullReader json(text);
 //   TESSERA_TRY_STATUS(json.begin_object());
@@ -22,36 +23,38 @@
 
 namespace tessera::detail {
 
-// A JSON text that is not in memory as a whole. Also makes the errors of the reader.
+// The source of a JSON text that is not in memory as a whole: the reader asks for the bytes piece by piece. It also makes the reader's
+// errors, because it knows the name of the file.
 class JsonInput {
  public:
   virtual ~JsonInput() = default;
-  // Returns the bytes that follow the bytes of the last call, valid until the next call; none at the text's end.
+  // Returns the bytes that follow the bytes of the last call. They are valid until the next call. Empty: the text has ended.
   [[nodiscard]] virtual Result<std::string_view> more() = 0;
-  // Returns the error for a fault. `offset`: the offset in the text of the byte at which the reader saw the fault.
+  // Returns the error for a fault. `offset`: where in the text the reader saw the fault, as a number of bytes.
   [[nodiscard]] virtual Error error(ErrorCode code, std::uint64_t offset, std::string_view what) const = 0;
 };
 
-// Every function returns corrupt_file, with the place, if the text is not JSON or if the value is of another type. Functions also return
-// the errors of JsonInput::more(). For a text in memory the place is the line and the column. After an error the reader must not be used.
-// Strings become UTF-8; half a surrogate pair is an error.
+// The reader. If the text is not JSON, or if the value is of another type than the function reads, every function returns corrupt_file,
+// with the place (for a text in memory: line and column). Functions also return the errors of JsonInput::more(). After an error the reader
+// must not be used. Strings become UTF-8; half a surrogate pair is an error.
 class JsonPullReader {
  public:
   explicit JsonPullReader(std::string_view text) noexcept : begin_(text.data()), at_(begin_), last_(begin_ + text.size()) {}
   explicit JsonPullReader(JsonInput& input) noexcept : input_(&input) {}
 
   enum class Type : std::uint8_t { null, boolean, number, string, array, object };
-  // Returns the type of the next value, by its first character, and does not read it.
+  // Returns the type of the next value without reading it. Only the value's first character is looked at.
   [[nodiscard]] Result<Type> type();
 
-  // begin_object() and begin_array() enter the next value. next_key() then reads the object's next key; next_element() goes to the array's
-  // next element. Both return false at the end, and leave the value. The caller reads or skips one value after each true.
+  // Read objects and arrays step by step. begin_object() or begin_array() enters the next value. Then next_key() reads the object's next
+  // key, or next_element() goes to the array's next element. After each true, the caller reads or skips one value. False: the object or
+  // array has ended, and the reader is behind it.
   [[nodiscard]] Status begin_object() { return enter('{'); }
   [[nodiscard]] Result<bool> next_key(std::string& key, std::size_t longest = std::string::npos);
   [[nodiscard]] Status begin_array() { return enter('['); }
   [[nodiscard]] Result<bool> next_element() { return next(']'); }
 
-  // Reads an object. For each member sets `key` and then calls member(), which reads or skips the value.
+  // Reads a whole object. For each member, sets `key` and then calls member(), which must read or skip the value.
   template <class Member>
   [[nodiscard]] Status members(std::string& key, std::size_t longest_key, Member&& member) {
     TESSERA_TRY_STATUS(begin_object());
@@ -61,7 +64,7 @@ class JsonPullReader {
       TESSERA_TRY_STATUS(member());
     }
   }
-  // Reads an array. Calls element() for each element, which reads or skips the element.
+  // Reads a whole array. For each element, calls element(), which must read or skip it.
   template <class Element>
   [[nodiscard]] Status elements(Element&& element) {
     TESSERA_TRY_STATUS(begin_array());
@@ -77,12 +80,12 @@ class JsonPullReader {
   [[nodiscard]] Result<std::int64_t> integer();
   [[nodiscard]] Result<std::uint64_t> unsigned_integer();
   [[nodiscard]] Result<double> number();
-  // Reads a number and returns its characters, valid until the next call. A number of more than 1024 characters is an error.
+  // Reads a number of any form and returns its characters, valid until the next call. A number of more than 1024 characters is an error.
   [[nodiscard]] Result<std::string_view> written_number();
   [[nodiscard]] Result<bool> boolean();
   [[nodiscard]] Status null();
 
-  // Reads past the next value, and checks that it is JSON. A value that is nested deeper than 100 is an error.
+  // Reads past the next value, and checks that it is JSON. If arrays and objects in it are nested more than 100 deep, returns an error.
   [[nodiscard]] Status skip();
   // Reads past the next value like skip(), and returns the value's text. Only for a text in memory.
   [[nodiscard]] Result<std::string_view> skipped();
@@ -106,13 +109,13 @@ class JsonPullReader {
   [[nodiscard]] Status enter(char bracket);
   [[nodiscard]] Result<bool> next(char bracket);
   [[nodiscard]] Status number_text(std::string* out);
-  // Reads a string whose pieces go to sink(std::string_view), which returns a Status.
+  // Reads a string in pieces: calls sink(std::string_view), which returns a Status, for each piece. So a long string need not be in memory.
   template <class Sink>
   [[nodiscard]] Status pieces(Sink&& sink);
   [[nodiscard]] Status skip_string();
   [[nodiscard]] Result<std::uint32_t> four_digits();                 // the four digits of an escape: \u12ab
   [[nodiscard]] Result<std::uint32_t> escape();                      // the character after a backslash
-  [[nodiscard]] Result<std::string_view> character(char (&out)[4]);  // a character that lies in two pieces of the text
+  [[nodiscard]] Result<std::string_view> character(char (&out)[4]);  // a character whose bytes lie in two pieces of JsonInput
 
   JsonInput* input_ = nullptr;
   const char* begin_ = nullptr;  // the bytes that are in memory

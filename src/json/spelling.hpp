@@ -9,7 +9,7 @@ namespace tessera::detail {
 
 enum class JsonCharacters : std::uint8_t { any, ascii };  // ascii: all other characters are escaped, as with ensure_ascii in Python
 
-// Returns the escape for a character within a JSON string; an empty text if the character is written as it is.
+// Returns how a character is escaped within a JSON string ("\\n", "\\u0001"); empty if the character is written as it is.
 [[nodiscard]] std::string json_escape(std::uint32_t character, JsonCharacters characters = JsonCharacters::any);
 
 // Write a JSON string, quotes included. Bytes that are not valid UTF-8 become U+FFFD.

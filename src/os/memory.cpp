@@ -1,4 +1,5 @@
-// system_memory(): large blocks in the system's pages, small blocks from operator new. All memory is populated when it is allocated.
+// system_memory() and Buffer. Large blocks are pages from the system, small blocks come from operator new. allocate() also populates the
+// memory (the system backs it by real pages), so that a shortage is an error at once and not at a later write.
 #include <tessera/extend/core/memory.hpp>
 
 #include <cstring>
@@ -95,7 +96,7 @@ bool Memory::fill(void* at, unsigned char byte, std::size_t bytes) noexcept {
 }
 
 Memory& system_memory() noexcept {
-  // The object lies in storage that is never destroyed, because the host's static objects may still hold buffers at exit.
+  // The object lies in storage that is never destroyed: static objects of the host may still free buffers when the process exits.
   alignas(SystemMemory) static std::byte storage[sizeof(SystemMemory)];
   static Memory& memory = *::new (static_cast<void*>(storage)) SystemMemory;
   return memory;

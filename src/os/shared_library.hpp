@@ -1,11 +1,11 @@
-// Shared libraries that are opened at run time.
+// Opens shared libraries at run time, such as the CUDA driver, so that the library need not be linked with them.
 #pragma once
 
 #include <string>
 
 namespace tessera::os {
 
-// Opens a shared library by its name or path in UTF-8. The library stays open until the process ends. On failure returns nullptr, and
+// Opens a shared library by its name or path in UTF-8. The library stays open until the process ends. If that fails, returns nullptr and
 // writes the system's error message to `why`.
 [[nodiscard]] void* open_library(const std::string& path, std::string& why);
 

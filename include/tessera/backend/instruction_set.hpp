@@ -1,5 +1,5 @@
-// The instruction sets that kernels exist for. An engine takes the best set that the machine runs, unless
-// EngineOptions::instruction_set names one.
+// The sets of CPU instructions for which the library has kernels. An engine takes the best set that the machine can run, unless
+// EngineOptions::instruction_set names another one.
 #pragma once
 
 #include <cstdint>

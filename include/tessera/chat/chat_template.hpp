@@ -1,6 +1,6 @@
 // A chat template turns a conversation into the prompt that the model reads. The template is a Jinja program that comes with the model. The
-// library evaluates a template as transformers does (jinja2's ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks), without I/O, and
-// with limits on work, memory and output. docs/reference/chat-templates.md lists the supported parts of Jinja.
+// library evaluates templates as transformers does (jinja2's ImmutableSandboxedEnvironment with trim_blocks and lstrip_blocks). A template
+// has no I/O, and limits on its work, memory and output. docs/reference/chat-templates.md lists the supported parts of Jinja.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,9 @@
 
 namespace tessera {
 
-// The origin of rendered text. "<|im_start|>" in the template's own text becomes the control token of that name. In text from a message, a
-// tool or a template argument, "<|im_start|>" stays letters, even if the template has changed or joined that text.
+// Says where a piece of rendered text comes from, so that text from a user cannot forge control tokens. from_template: "<|im_start|>" in
+// the template's own text becomes the control token of that name. from_message (also text of tools and of template arguments):
+// "<|im_start|>" is encoded as plain letters, even if the template has changed or joined that text.
 enum class TextOrigin : std::uint8_t { from_template = 0, from_message = 1 };
 
 struct RenderedSpan {
@@ -33,9 +34,10 @@ struct RenderedText {
   std::vector<RenderedSpan> spans;  // no span is empty; neighbours differ in origin
   [[nodiscard]] std::string text() const;
 
-  // Returns the tokens of the spans. A control token's name becomes this token only if the whole name is template text; otherwise the name
-  // is encoded as letters. The text between two control tokens is encoded as one text. So if no byte of a message belongs to a control
-  // token's name, the result is equal to encoding text() with Special::parse. Adds no BOS and no EOS, because templates write them.
+  // Returns the tokens of all spans. If a control token's name consists of template text only, it becomes this control token; otherwise the
+  // name is encoded as letters. All text between two control tokens is encoded together, whatever its origin. So if no byte of a message
+  // belongs to a control token's name, the result is the same as encoding text() with Special::parse. Adds no BOS and no EOS, because
+  // templates write them.
   // Errors: those of Tokenizer::encode().
   [[nodiscard]] Result<std::vector<Token>> encode(const Tokenizer& tokenizer) const noexcept;
 };
@@ -48,11 +50,11 @@ struct LocalTime {
   int hour = 0, minute = 0, second = 0;
 };
 
-// Upper limits of one rendering. A limit is the number below, plus an allowance for each byte of the request (messages, tools, arguments).
-// So a long conversation can be rendered, and a template that never ends is stopped soon if the request is small.
+// Limits of one rendering. The true limit is the number below plus an allowance for each byte of the request (messages, tools, arguments).
+// So a long conversation can be rendered, but a template that never ends is stopped soon if the request is small.
 struct RenderLimits {
-  // Steps of the evaluation: a node of the template's syntax tree that is evaluated counts one, 128 bytes that are copied or searched count
-  // one, and so on. Plus 16 for each byte of the request.
+  // Units of work: 1 for each evaluated node of the template's syntax tree, 1 for each 128 bytes that are copied or searched, and so on.
+  // The allowance is 16 for each byte of the request.
   std::uint64_t steps = 500'000;
   std::uint64_t memory_bytes = 6u << 20;    // bytes of all values that exist at one time. Plus 24 for each byte of the request
   std::uint64_t output_bytes = 2u << 20;    // bytes of rendered text. Plus 8 for each byte of the request
@@ -63,7 +65,8 @@ struct RenderOptions {
   RenderLimits limits{};
 };
 
-// Texts of control tokens that templates know by name (bos_token, ...). A name whose text is nullopt is undefined in the template.
+// Texts of the control tokens that templates know as bos_token, eos_token, pad_token and unk_token. nullopt: the template's variable is
+// undefined.
 struct SpecialTexts {
   std::optional<std::string> bos{}, eos{}, pad{}, unk{};
   // Returns the texts of a model's vocabulary. `settings` come from ModelSource::settings().
@@ -79,29 +82,31 @@ struct SpecialTexts {
 class ChatTemplate {
  public:
   ChatTemplate() noexcept = default;  // an empty handle (docs/headers.md)
-  // Parses the text of a template. Errors name the line and the construct: invalid_argument, a syntax error; unsupported, a part of
-  // Jinja that is not implemented; over_budget, a template of over 1 MiB or over 30,000 parts.
+  // Parses the text of a template. Errors (they name the line and the construct): invalid_argument, a syntax error; unsupported, a part of
+  // Jinja that is not implemented; over_budget, the template has over 1 MiB or over 30,000 parts.
   [[nodiscard]] static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special = {}) noexcept;
 
-  // Parses a model's template with the special tokens of its vocabulary. `settings` come from ModelSource::settings(). For an engine call
-  // chat_template_of(engine) (tessera/conversation/conversation.hpp) instead, because Engine::metadata() has no vocabulary. `name` chooses
-  // one of several templates ("tool_use"); empty: the model's main one. Errors: not_found, the settings have no such template or no list of
-  // tokens; those of parse().
+  // Parses the template among a model's settings (ModelSource::settings()), with the special tokens of the model's vocabulary. If you have
+  // an engine, call chat_template_of(engine) (tessera/conversation/conversation.hpp) instead, because Engine::metadata() has no vocabulary.
+  // `name` chooses one of a model's several templates ("tool_use", for example); empty: the main template. Errors: not_found, the settings
+  // have no such template or no list of tokens; those of parse().
   [[nodiscard]] static Result<ChatTemplate> from_settings(const Settings& settings, std::string_view name = {}) noexcept;
 
-  // Parses the template in the text of a tokenizer_config.json. Its chat_template is a string, an object of names, or a list of {name,
-  // template}. An empty `name` chooses the only template, or the one called "default". Errors: not_found; those of parse().
+  // Parses the template in the text of a tokenizer_config.json. The file's chat_template may be a string, an object whose keys are the
+  // templates' names, or a list of {name, template}. An empty `name` chooses the only template, or the one called "default". Errors:
+  // not_found; those of parse().
   [[nodiscard]] static Result<ChatTemplate> from_tokenizer_config(std::string_view json,
                                                                   std::string_view name = {}) noexcept;
 
-  // Returns the text that the model is to read. The template gets the messages as they are, with two exceptions. A tool call is converted
-  // if the template can print only another form (content "" instead of null, arguments as JSON text instead of an object). Reasoning is
-  // passed a second time, under the key that the template reads ("thinking", ...).
-  // Errors: invalid_argument, the template called raise_exception(), whose text is the message; over_budget, a limit is reached. The
-  // place of an error is the template's line and construct.
+  // Returns the text that the model is to read. The template gets the messages as they are, with two exceptions.
+  // - Messages with tool calls: if the template can print calls only in another form, they get this form (content null instead of "",
+  //   or "" instead of null; arguments as JSON text instead of an object).
+  // - Reasoning is passed a second time, under the key that the template reads ("thinking", for example).
+  // Errors: invalid_argument, the template called raise_exception() (the message is its text); over_budget, a limit is reached. The place
+  // of an error is the template's line and construct.
   [[nodiscard]] Result<RenderedText> render(const ChatRequest& request, const RenderOptions& options = {}) const noexcept;
-  // Renders the template with these variables: an object of messages, tools, add_generation_prompt and everything else that the template
-  // reads. bos_token, eos_token, pad_token and unk_token in the object replace the texts of special_texts().
+  // Renders the template with variables of your own: an object with messages, tools, add_generation_prompt and everything else that the
+  // template reads. If the object has bos_token, eos_token, pad_token or unk_token, these replace the texts of special_texts().
   [[nodiscard]] Result<RenderedText> render(const Json& variables, const RenderOptions& options = {}) const noexcept;
 
   [[nodiscard]] Status status() const noexcept;  // invalid_state: the handle is empty

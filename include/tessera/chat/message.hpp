@@ -13,7 +13,8 @@
 
 namespace tessera {
 
-// A part of a message's content. `text` is the content of type "text". The template decides what other types ("image", "audio") mean.
+// One part of a message's content. If `type` is "text", `text` is the content. The template decides what other types ("image", "audio")
+// mean.
 struct ContentPart {
   std::string type = "text";
   std::string text{};
@@ -36,12 +37,13 @@ struct Message {
   std::string name{};          // name of the tool that answers, or of the speaker
   Json::Object extra{};        // further keys; a key with a name from above overrides that field
 
-  // Reads {"role": ..., "content": ...} as transformers and the HTTP APIs write it. Content that is a list of only texts becomes one text.
-  // tool_calls of null or [] count as absent. A call's arguments may be JSON text: they are parsed, and "" becomes an empty object. Keys
-  // without a field above are kept in `extra`. A known key is kept there too if its field cannot hold the value (content null, for
-  // example). Errors: invalid_argument, if `json` is no object or has no role, or if arguments are no object (the place names the call).
+  // Reads {"role": ..., "content": ...} as transformers and the HTTP APIs write it. Content that is a list of texts only becomes one text.
+  // tool_calls of null or [] count as absent. A call's arguments may be an object or JSON text; the text is parsed, and "" becomes an empty
+  // object. Keys for which there is no field above go to `extra`. So does a known key whose value does not fit its field (content null, for
+  // example).
+  // Errors: invalid_argument, `json` is no object or has no role, or a call's arguments are no object (the place names the call).
   [[nodiscard]] static Result<Message> from_json(const Json& json) noexcept;
-  // Returns the message as templates read it. Empty fields are left out. Exception: empty content is "".
+  // Returns the message as templates read it. Empty fields are left out. Exception: empty content is written as "".
   [[nodiscard]] Json to_json() const;
 };
 

@@ -7,15 +7,16 @@
 //   if (auto status = answer->status(); !status) std::fputs(status.error().text().c_str(), stderr);
 //   talk->request().messages.push_back({.role = "user", .content = "And then?"});
 //
-// The messages may be changed in any way between answers: request() is a plain value. The model always reads the template's text for
-// the messages as they are. The session keeps its first tokens as far as they are equal to this text; its other tokens are truncated, and
-// the rest of the text is appended. So a new turn costs only its own tokens, and an edited or removed message costs all tokens from that
-// message on. The logits are equal (==) to the logits of a new session that reads everything.
+// You may change the messages in any way between answers: request() is a plain value. The model always reads the text that the template
+// makes of the present messages. Before each answer the session is compared with this text: its first tokens stay as far as they are equal,
+// the other tokens are truncated, and the rest of the text is appended. So a new turn costs only its own tokens; after a change of an
+// earlier message, all tokens from that message on are computed again. The logits are equal (==) to the logits of a new session that reads
+// everything.
 //
-// Turns may run as requests of a scheduler: answer(scheduler, {...}). drop_old() and summarise_old() shorten a conversation that grows
-// too long.
+// A scheduler can compute the answers too: answer(scheduler, {...}). drop_old() and summarise_old() shorten a conversation that grows too
+// long.
 //
-// A model without a chat template gets plain_chat_template(); has_template() is then false.
+// If the model has no chat template, plain_chat_template() is used, and has_template() returns false.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,7 @@ namespace tessera {
 class Scheduler;
 struct Request;
 
-// Returns how the output of a generation ended: whole if the model, a stop token or a stop string ended it.
+// Returns `whole` if the model, a stop token or a stop string ended the output, otherwise `cut`. For OutputParser::finish().
 [[nodiscard]] constexpr OutputEnd output_end(FinishReason reason) noexcept {
   const bool ended = reason == FinishReason::end_of_generation || reason == FinishReason::stop_token || reason == FinishReason::stop_string;
   return ended ? OutputEnd::whole : OutputEnd::cut;
@@ -70,18 +71,20 @@ struct ReadSummary {
 struct AnswerOptions {
   std::size_t max_tokens = 0;  // 0: until the model ends, or the context is full
   std::vector<std::string> stop_strings{};  // texts that end the answer
-  // Stretches of the output in which stop strings do not end the answer. nullopt: the reasoning. An empty StopFree: no stretches.
+  // Stretches of the output in which stop strings do not end the answer. nullopt: the reasoning is such a stretch. An empty StopFree: there
+  // are no such stretches.
   std::optional<StopFree> stop_free{};
-  // Checked before every layer. A stopped answer ends like a finished answer, with the text so far.
+  // Checked before every layer. If a stop is requested, the answer ends without an error, with the text so far (FinishReason::cancelled).
   std::stop_token stop{};
   std::function<bool(std::size_t done, std::size_t total)> progress{};  // while the prompt is read: see AppendOptions::progress
   SpeculateOptions speculate{};
 };
 
-// Options for taking out old turns. A turn begins with a message of the user. System messages in front always stay.
+// Options for removing old turns (drop_old(), summarise_old()). A turn begins with a message of the user. System messages at the beginning
+// always stay.
 struct CompactionOptions {
   std::size_t keep_turns = 2;  // last turns that stay
-  // summarise_old(): the user's question for a summary, and the most tokens of the summary.
+  // Only for summarise_old(): the user's question that asks for a summary, and the largest number of tokens of the summary.
   std::string question = "Summarise our conversation so far in a few sentences. Keep the names, the numbers, what was decided and "
                          "what is still open.";
   std::size_t max_tokens = 256;
@@ -96,10 +99,10 @@ struct Compaction {
   std::string summary{};                          // the text of summarise_old()
 };
 
-// The answer to the last message. At its end the answer becomes a message of the conversation. Exceptions: an answer becomes no message if
-// it is destroyed before its end, if an error ends it, or if it is stopped before its first text. Until the answer has ended or is
-// destroyed, functions of the conversation that read or answer return invalid_state. The answer keeps alive what it needs of the
-// conversation.
+// The model's answer to the last message, while it is being written. When the answer ends, it becomes a message of the conversation.
+// Exceptions: it becomes no message if the Answer is destroyed before its end, if an error ends it, or if it is stopped before its first
+// text. Until the answer has ended or is destroyed, functions of the conversation that read or answer return invalid_state. The
+// Conversation may be destroyed before the Answer.
 //
 //   auto answer = talk.answer(sampler);
 //   while (auto delta = answer->next()) std::fputs(delta->text.c_str(), stdout);
@@ -111,19 +114,20 @@ class Answer {
   Answer& operator=(Answer&&) noexcept;
   ~Answer();
 
-  // Returns the next piece of text, reasoning or a call. nullopt: the answer has ended; if an error ended it, status() has the error.
-  // Each call that begins has a call_end, unless an error ends the answer. If the answer ends within a call (max_tokens, a stop), the
-  // call_end is `broken`.
+  // Returns the next piece of text, reasoning or a tool call. nullopt: the answer has ended; if an error ended it, status() has the error.
+  // Each tool call that begins also has a call_end, unless an error ends the answer. If the answer ends within a tool call (max_tokens, a
+  // stop), its call_end is `broken`.
   [[nodiscard]] std::optional<OutputDelta> next() noexcept;
-  // Returns the error that ended the answer. Success: the answer goes on, has ended well, or was stopped. Later calls return the same
-  // error.
+  // Returns the error that ended the answer. Success: the answer goes on, has ended without an error, or was stopped. Later calls return
+  // the same error.
   [[nodiscard]] Status status() const noexcept;
 
-  // Returns the reason for which the answer ended; none while it goes on.
+  // Returns the reason for which the answer ended; FinishReason::none while it goes on.
   [[nodiscard]] FinishReason finish_reason() const noexcept;
   [[nodiscard]] Figures figures() const noexcept;
   [[nodiscard]] ReadSummary prompt() const noexcept;  // tokens of this answer's prompt, and how many of them were not computed again
-  // Returns the answer so far. A call without an id from the model gets one: "call00001", counted through the conversation.
+  // Returns the answer so far. A tool call to which the model gave no id gets one: "call00001" and so on, numbered through the whole
+  // conversation.
   [[nodiscard]] Result<Message> message() const noexcept;
 
  private:
@@ -145,8 +149,8 @@ class Conversation {
   Conversation& operator=(Conversation&&) noexcept;
   ~Conversation();
 
-  // Returns the messages, tools and template arguments, to read and to change. Do not change them during an Answer. An empty handle
-  // returns an empty request that no answer reads.
+  // Returns the messages, tools and template arguments. You may change them, but not while an Answer goes on. An empty handle returns an
+  // empty request, and changes of it have no effect.
   [[nodiscard]] ChatRequest& request() noexcept;
   [[nodiscard]] const ChatRequest& request() const noexcept;
 
@@ -155,48 +159,51 @@ class Conversation {
 
   // Makes the session's tokens equal to prompt(), without answering. Afterwards session().logits() are the logits after the prompt. Errors:
   // those of prompt(); out_of_memory; cancelled; invalid_state, an Answer has not ended. After an error the session is as it was.
-  // Exception: a contiguous session has lost the truncated tokens.
+  // Exception: a contiguous session has lost the tokens that were truncated to make place for the new ones.
   [[nodiscard]] Result<ReadSummary> read(const ReadOptions& options = {}) noexcept;
 
   // Reads the prompt as read() does, and begins an answer with the sampler, which must outlive the answer. Errors: those of read() and of
   // the sampler. If an earlier Answer has not ended, the error is invalid_state, and the earlier Answer goes on undisturbed.
   [[nodiscard]] Result<Answer> answer(Sampler& sampler, const AnswerOptions& options = {}) noexcept;
 
-  // Begins an answer as a request of a scheduler of this engine, beside the scheduler's other requests. The answer has the same tokens as
-  // with answer(sampler). The caller sets the request's sampler, tenant, priority and so on, but not prompt, session, on_piece and samples.
+  // Begins an answer that a scheduler of this engine computes, as one of its requests. The answer has the same tokens as with
+  // answer(sampler). Set the request's sampler, tenant, priority and so on. Leave prompt, session, on_piece and samples as they are: the
+  // conversation sets them.
   // The scheduler has the session until the answer has ended. If the answer or the scheduler is destroyed before that, the conversation
-  // begins a new session; the new session finds the prompt's pages in the prefix index, unless they have been evicted. Answer::next()
-  // waits, or drives the scheduler, as RequestHandle::next() does. Errors: those of read() and Scheduler::submit(); invalid_argument, a
-  // field that the conversation sets; invalid_state, a contiguous session.
+  // makes a new session, which finds the prompt's pages in the prefix index, unless they have been evicted. Answer::next() waits, or drives
+  // the scheduler, as RequestHandle::next() does.
+  // Errors: those of read() and Scheduler::submit(); invalid_argument, you have set a field that the conversation sets; invalid_state, a
+  // contiguous session.
   [[nodiscard]] Result<Answer> answer(Scheduler& scheduler, Request request) noexcept;
 
-  // Changes the adapters with which the conversation is computed, as Session::use_adapters() does: the messages stay, and the next read() or
-  // answer() computes again what the new adapters change. Errors: those of Session::use_adapters(); invalid_state, an Answer has not ended.
+  // Changes the adapters with which the conversation is computed, as Session::use_adapters() does. The messages stay. The next read() or
+  // answer() computes the tokens again whose keys and values the new adapters change. Errors: those of Session::use_adapters();
+  // invalid_state, an Answer has not ended.
   Status use_adapters(std::span<const AdapterUse> adapters) noexcept;
 
-  // Takes out the messages of old turns. The session is truncated after the system's messages, and the turns that stay are read again.
-  // After an error the messages are as they were, and so is a paged session.
+  // Removes the messages of old turns. The tokens of the system messages at the beginning stay in the session; the turns that stay are
+  // computed again, because they move up. After an error the messages are as they were, and so is a paged session.
   Result<Compaction> drop_old(const CompactionOptions& options = {}) noexcept;
-  // Replaces old turns by one turn, in which the user asks for a summary and the model writes one. The question for the summary follows the
-  // unchanged conversation, so the old turns are not computed again. A model that reasons writes the summary without reasoning, if its
-  // template can switch reasoning off (`enable_thinking`). Errors: those of answer(); invalid_state, the model wrote no text. After an
-  // error the messages are as they were, and so is a paged session.
+  // Replaces old turns by one turn, in which the user asks for a summary and the model writes one. To write it, the model reads the
+  // conversation up to the last old turn, with the question after it. The session has the tokens of this beginning already, so they are not
+  // computed again. If the template can switch reasoning off (`enable_thinking`), the summary is written without reasoning. Errors: those
+  // of answer(); invalid_state, the model wrote no text. After an error the messages are as they were, and so is a paged session.
   Result<Compaction> summarise_old(Sampler& sampler, const CompactionOptions& options = {}) noexcept;
 
-  // Returns a matcher for the next answer's sampler. The matcher makes the answer call a tool of the request, in the model's own format of
-  // calls. `options.use` says which other output the answer may have.
+  // Returns a matcher for the sampler of the next answer. The matcher makes the answer call one of the request's tools, in the model's own
+  // format of calls. `options.use` says which other output is allowed.
   //
   //   auto sampler = sampling::chain().stage(sampling::GrammarStage{*talk.tool_matcher()}).seed(1).build();
   //
-  // Sets options.starts_in_reasoning itself. Keeps the last compiled grammar, and uses it again for the same options and tools. If a tool's
-  // schema cannot be enforced in full, the matcher enforces as much of the schema as possible, and tool_warnings() says what is missing.
-  // Errors: those of prompt(), held_tool_grammar() and CompiledGrammar::create().
+  // The function sets options.starts_in_reasoning itself. It keeps the grammar that it compiled last, for the next call with the same
+  // options and tools. If a tool's schema cannot be enforced in full, the matcher enforces as much of it as possible, and tool_warnings()
+  // says what is missing. Errors: those of prompt(), held_tool_grammar() and CompiledGrammar::create().
   [[nodiscard]] Result<Matcher> tool_matcher(ToolGrammarOptions options = {}) noexcept;
-  // Returns a sentence for each tool whose schema the last tool_matcher() cannot enforce in full. The sentence names the tool, and the part
-  // of the schema that is not enforced. Valid until the next tool_matcher().
+  // Returns warnings of the last tool_matcher(): a sentence for each tool whose schema is not enforced in full. The sentence names the tool
+  // and the part of the schema that is not enforced. Valid until the next tool_matcher().
   [[nodiscard]] std::span<const std::string> tool_warnings() const noexcept;
 
-  // Returns a stage for the next answer's sampler that ends the reasoning after options.tokens tokens. Sets
+  // Returns a stage for the sampler of the next answer. The stage ends the reasoning after options.tokens tokens. The function sets
   // options.starts_in_reasoning itself. Errors: those of prompt() and ReasoningBudget::create().
   [[nodiscard]] Result<ReasoningBudget> reasoning_budget(ReasoningBudgetOptions options) const noexcept;
 
@@ -214,11 +221,11 @@ class Conversation {
   ChatRequest nothing_;           // request() of an empty handle
 };
 
-// Returns the template for models without a chat template, which were not trained with roles. The template prints BOS, then the text of
-// each message in a new line. Exception: the assistant's text continues the line of the text before it.
+// Returns the template that is used for models without a chat template (such models were not trained with roles). It prints BOS, then the
+// text of each message in a new line. Exception: an assistant's text continues the line of the text before it.
 [[nodiscard]] std::string_view plain_chat_template() noexcept;
 
-// Returns the template for conversations with this engine. `source`: the text of a template; nullopt: the model's template, or
+// Returns the chat template for conversations with this engine. `source`: the text of a template. nullopt: the model's template, or
 // plain_chat_template() if the model has none. bos_token, eos_token and so on have the texts of the engine's tokenizer. Errors:
 // invalid_state, the engine is empty; those of ChatTemplate::parse().
 [[nodiscard]] Result<ChatTemplate> chat_template_of(const Engine& engine, std::optional<std::string_view> source = {}) noexcept;

@@ -1,5 +1,5 @@
-// The number formats of weights, activations and KV caches. Formats of GGUF have GGUF's numbers (GGUF specification, ggml_type), so that a
-// tensor's type in a file is its DType.
+// The number formats of weights, activations and KV caches. A format that GGUF has too gets GGUF's number (ggml_type in the GGUF
+// specification), so the type of a tensor in a GGUF file can be used as a DType without a table.
 #pragma once
 
 #include <cstdint>

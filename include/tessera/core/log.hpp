@@ -1,4 +1,4 @@
-// Messages for a host that wants them. tessera itself prints nothing.
+// Messages for a host that wants to log them. tessera itself prints nothing.
 //
 //   tessera::EngineOptions options;
 //   options.log = [](tessera::LogLevel, std::string_view message) { std::cerr << message << '\n'; };
@@ -12,7 +12,8 @@ namespace tessera {
 
 enum class LogLevel : std::int32_t { debug = 0, info = 1, warning = 2, error = 3, off = 4 };
 
-// Called on any thread that calls into tessera, by one thread at a time per engine. `message` is one line.
+// Receives a message, which is one line. Any thread that calls into tessera may call this callback, but for each engine one thread at a
+// time.
 using LogCallback = std::function<void(LogLevel level, std::string_view message)>;
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
-// The arithmetic of an engine: the families (docs/reference/numerics.md) of its matrix products and of attention. The cuda backend has
-// automatic, fastest (the same as automatic there) and invariant.
+// Numerics choose the arithmetic with which an engine computes matrix products and attention. The choice decides the *family* of each
+// operation: one written order of additions and multiplications, so that all kernels of a family compute the same bits
+// (docs/reference/numerics.md). The cuda backend accepts automatic, fastest (there the same as automatic) and invariant.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +10,25 @@
 namespace tessera {
 
 enum class Numerics : std::int32_t {
-  // The weight format decides: int8 for quantised formats (exact integer dot products over activations in 8 bits), f32 for F32, and for
-  // F16 and BF16 the family that this CPU computes fastest. On one machine the bits do not depend on the batch, on the chunks in which a
-  // prompt is computed, or on the number of threads. Between machines the bits can differ only for F16 and BF16 weights, and for keys and
-  // values of any type except F32, because CPUs with tiles (AMX) and CPUs with AVX512_BF16 add in other orders.
+  // The weight format decides. Quantised formats: int8, exact integer dot products of the weights and of activations rounded to 8 bits.
+  // F32: f32. F16 and BF16: the family that this CPU computes fastest.
+  // On one machine the bits do not depend on the batch, on the chunks in which a prompt is computed, or on the number of threads. Between
+  // machines the bits can differ only for F16 and BF16 weights, and for keys and values of any type except F32: CPUs with tiles (AMX), CPUs
+  // with AVX512_BF16 and other CPUs add in different orders.
   automatic = 0,
-  // bf16 for quantised formats too: weights and activations are rounded to bf16. The bits do not depend on batch, chunks, threads or
-  // machine.
+  // Quantised formats are multiplied in bf16 too: their weights and the activations are rounded to bf16. The bits do not depend on batch,
+  // chunks, threads or machine.
   bf16 = 1,
-  // On CPUs with tiles: bf16 for steps of many rows, int8 for steps of few. Prefill and decode are each as fast as they can be. But
-  // the last bits of a token's logits depend on how many tokens were computed in the same step, so verify() returns unverifiable. If all
-  // weights are quantised, keys and values in F16 are rounded to bf16 on CPUs that multiply bf16 (AVX512_BF16, AMX). Otherwise as
-  // automatic.
+  // As automatic, with two differences that make prefill and decode each as fast as possible.
+  // - On CPUs with tiles (AMX), most quantised formats are multiplied in bf16 in steps of many rows, and in int8 in steps of few rows. So
+  //   the last bits of a token's logits depend on how many tokens the same step computed, and verify() returns unverifiable.
+  // - If all weights are quantised and the CPU multiplies bf16 (AVX512_BF16, AMX), keys and values in F16 are rounded to bf16.
   fastest = 2,
-  // f32, with every product and every sum rounded by itself. Slow: for comparisons.
+  // f32, with every product and every sum rounded by itself (no fused multiply-add). Slow: for comparisons.
   reference = 3,
-  // The bits do not depend on the batch or the chunks. On the CPU, automatic promises this too; with invariant, the bits are also the same
-  // on every machine. On a GPU, the vendor's matrix products of many rows are not used, because their order of sums depends on the number
-  // of rows.
+  // The bits do not depend on the batch or the chunks. CPU: `automatic` promises this too, but `invariant` also uses the same families on
+  // every CPU, so the bits are the same on every machine. GPU: the vendor's matrix products of many rows are not used, because their order
+  // of sums depends on the number of rows.
   invariant = 4
 };
 
@@ -49,7 +51,8 @@ enum class Numerics : std::int32_t {
   return std::nullopt;
 }
 
-// The inputs of matrix products. Some folders (W8A8, W4A8, FP8) say how inputs are rounded to 8 bits before they are multiplied.
+// How the inputs of matrix products are rounded. Some folders (W8A8, W4A8, FP8) state a rounding to 8 bits, because their model was
+// quantised together with its activations.
 enum class Activations : std::int32_t {
   automatic = 0,  // as `numerics` says. The folder's rounding is not applied: nearer to the model before quantisation
   as_the_model_says = 1  // rounded as the folder says, like engines for GPUs; matrices for which the folder says nothing: as automatic

@@ -1,5 +1,5 @@
-// Errors as values. Every function that can fail returns a Result<T>, or a Status where there is no value. No exception crosses
-// the API, and the types are the same in every language mode (-fno-exceptions, -fno-rtti, C++20, C++23).
+// Errors as values. A function that can fail returns a Result<T>, or a Status if it has no value to return. No exception leaves the
+// library, and the types are the same in every language mode (-fno-exceptions, -fno-rtti, C++20, C++23).
 //
 //   auto engine = tessera::Engine::load(path);
 //   if (!engine) {
@@ -41,16 +41,16 @@ enum class ErrorCode : std::int32_t {
 
 [[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
 
-// An error: a code for programs, a message for people that says what to do, and the place (a file offset, a key, a tensor, a
-// position), which may be empty. Message and place are one line of UTF-8 each; characters from a file or a caller that cannot be
-// printed are replaced by '?'.
+// An error: a code for programs, a message for people that also says what to do, and the place of the fault (a file offset, a key, a
+// tensor, a position). The place may be empty. Message and place are one line of UTF-8 each; unprintable characters from a file or a caller
+// become '?'.
 //
-// An Error has the size of a std::shared_ptr (two pointers). Copies share the texts, so a copy never allocates and never fails. A
-// moved-from Error is unchanged. A default-constructed Error is empty: code none, no texts.
+// An Error has the size of a std::shared_ptr (two pointers). Copies share the texts, so copying never allocates and never fails. A
+// moved-from Error still has its code and texts. A default-constructed Error is empty: its code is `none`, and it has no texts.
 class [[nodiscard]] Error {
  public:
   constexpr Error() noexcept = default;
-  // Without memory for the texts the Error keeps its code, and its message is "out of memory".
+  // If there is no memory for the texts, the Error keeps its code, and its message is "out of memory".
   Error(ErrorCode code, std::string_view message, std::string_view place = {}) noexcept;
   Error(const Error&) noexcept = default;
   Error& operator=(const Error&) noexcept = default;
@@ -75,15 +75,16 @@ class [[nodiscard]] Error {
 };
 
 namespace detail {
-// Returns `error`, or an error of code internal if `error` is empty. A Result that is made of an Error is therefore never a success.
+// Returns `error`; if `error` is empty, an error of code `internal` instead. Result's constructor uses this, because a Result with an empty
+// Error would look like a success.
 [[nodiscard]] Error some_error(const Error& error) noexcept;
 }  // namespace detail
 
-// A value or an Error; ask has_value() first. Reading the value of a failed Result, or the error of a successful Result, is a mistake of
-// the program, but defined: the value is T{}, and the error is the empty Error. For a handle (a Session, a Grammar) T{} is an empty handle,
-// whose functions return invalid_state (docs/headers.md).
+// A value or an Error. Ask has_value() before you read either of them. Reading the wrong one is a mistake of the program, but defined: the
+// value of a failed Result is T{}, and the error of a successful Result is the empty Error. If T is a handle (a Session, a Grammar), T{} is
+// an empty handle, whose functions return invalid_state (docs/headers.md).
 //
-// After a move has_value() is unchanged.
+// Moving the value out of a Result does not change has_value().
 //
 //   auto half = [](int n) -> Result<int> {
 //     if (n % 2 != 0) return Error(ErrorCode::invalid_argument, "n is odd: give an even number");

@@ -4,9 +4,8 @@
 //   auto beams = tessera::beam_search(session, {.beams = 4, .max_tokens = 64});
 //   if (beams) std::puts(beams->front().text.c_str());
 //
-// Beams are forks of the session. Beams that begin with the same tokens share the KV pages that these tokens fill. A beam has only the
-// following pages for itself: pages with tokens that no other beam has, and at most one more page of each group of layers (layers with the
-// same window).
+// Beams are forks of the session, so beams that begin with the same tokens share the KV pages that these tokens fill. A beam needs pages of
+// its own only for tokens that no other beam has, and at most one further page of each group of layers (layers with the same window).
 #pragma once
 
 #include <cstddef>
@@ -23,8 +22,8 @@
 
 namespace tessera {
 
-// Says when the search ends, once the number of finished sequences has reached the number of beams. In parentheses: transformers' value
-// of early_stopping.
+// Says when the search ends, after as many sequences have finished as there are beams. In parentheses: the value of early_stopping in
+// transformers.
 enum class EarlyStopping : std::int32_t {
   likely = 0,  // when the best unfinished beam, if ended now, would not enter the result (False)
   first = 1,   // at once (True)
@@ -35,8 +34,8 @@ struct BeamOptions {
   std::uint32_t beams = 4;        // sequences that are followed at once, 1 to 1024
   std::uint32_t results = 0;      // sequences that are returned, the best first; 0: the number of beams
   std::size_t max_tokens = 0;     // tokens of a sequence at most; 0: until the context is full
-  // Exponent of the length in a finished sequence's score: (sum of ln p of its tokens, end token included) / (number of
-  // tokens)^length_penalty. Above 0 favours long sequences, 0 takes the plain sum, below 0 favours short sequences.
+  // Exponent of the length in the score of a finished sequence: (sum of ln p of its tokens, end token included) / (number of
+  // tokens)^length_penalty. Above 0: long sequences are favoured. 0: the score is the plain sum. Below 0: short sequences are favoured.
   float length_penalty = 1.0f;
   EarlyStopping early_stopping = EarlyStopping::likely;
   std::vector<Token> stop_tokens = {};  // tokens that end a sequence
@@ -53,8 +52,8 @@ struct Beam {
   FinishReason finish = FinishReason::none;
 };
 
-// A beam search that adds one token to each beam in each step. After an error the search has ended, and the session with which it began is
-// as it was.
+// A beam search that adds one token to each beam in each step. If step() returns an error, the search has ended. The session with which the
+// search began never changes.
 class BeamSearch {
  public:
   // Begins a search. The session stays as it is and may be used meanwhile. Errors: cache_full, no room for max_tokens.
@@ -66,7 +65,7 @@ class BeamSearch {
 
   // Computes another token of each beam. Returns false when the search has ended.
   [[nodiscard]] Result<bool> step() noexcept;
-  // Returns the finished sequences, the best first, at most BeamOptions::results.
+  // Returns the finished sequences so far, the best first, at most BeamOptions::results of them.
   [[nodiscard]] Result<std::vector<Beam>> results() const noexcept;
   // Returns the sequences that are followed now, the likeliest first, as sessions whose last token is pending.
   [[nodiscard]] std::vector<const Session*> running() const;

@@ -1,5 +1,5 @@
-// A grammar compiled for a vocabulary. The compiled grammar is immutable, and all requests that use it share it. A cache inside (behind a
-// lock) keeps what matching has computed, so that later requests with the same grammar are faster.
+// A grammar that was compiled for a vocabulary, and the objects for that. A compiled grammar is immutable, and all requests that use it
+// share it. It has a cache (with a lock) of what matching has computed, so that later requests with the same grammar are faster.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct TokenTrie;
 struct Compiled;
 }  // namespace grammar
 
-// The bytes of a vocabulary's tokens, arranged so that a grammar's masks (the tokens that may come next) are computed fast. Make one
-// GrammarVocabulary for each tokenizer (some 100 ms for 128k tokens); copies share the bytes.
+// The bytes of a vocabulary's tokens, arranged so that a grammar's mask (the set of the tokens that may come next) is computed fast. Making
+// it takes some 100 ms for 128k tokens, so make one for each tokenizer; copies share the bytes.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 class GrammarVocabulary {
@@ -33,7 +33,7 @@ class GrammarVocabulary {
   [[nodiscard]] static Result<GrammarVocabulary> create(const Tokenizer& tokenizer) noexcept;
   // Makes a vocabulary of the caller's own tokens. tokens: the bytes that each token adds to a text; empty for a token that is never part
   // of a text (a control token). ends: the tokens that end a text. tokenizer: the fingerprint of the Tokenizer that has these tokens, if
-  // there is one. An engine with another tokenizer then refuses samplers with a grammar of this vocabulary.
+  // there is one; engines with another tokenizer then refuse samplers that use a grammar of this vocabulary. Zero: no engine refuses.
   [[nodiscard]] static Result<GrammarVocabulary> create(std::span<const std::string> tokens, std::span<const Token> ends,
                                                         const Hash128& tokenizer = {}) noexcept;
   [[nodiscard]] std::size_t size() const noexcept;
@@ -49,10 +49,10 @@ class GrammarVocabulary {
   std::shared_ptr<const State> state_;
 };
 
-// Limits of matching. An operation that would pass a limit returns over_budget and changes nothing.
+// Limits of the memory and work of matching. An operation that would exceed a limit returns over_budget and changes nothing.
 struct GrammarLimits {
   std::size_t memory_bytes = std::size_t{48} << 20;  // bytes of the cached states of matching
-  std::uint64_t step_work = 500'000;               // work for one mask or one accepted token: derivatives and items, at most about 100 ns each
+  std::uint64_t step_work = 500'000;               // most steps of matching for one mask or one accepted token; a step takes at most about 100 ns
 };
 
 // The result of CompiledGrammar::check(): says whether the grammar allows a text and, if not, at which byte the text goes wrong.
@@ -62,8 +62,8 @@ struct TextCheck {
   std::string expected;    // says in words which bytes are allowed at `at`; empty if accepted
 };
 
-// A grammar that is ready to match texts, and to mask the tokens of its vocabulary: an immutable handle whose copies share it. Threads:
-// several threads may call every function at once.
+// A grammar that is compiled for a vocabulary: it can match texts, and say which tokens of the vocabulary may come next. An immutable
+// handle; copies share the grammar. Threads: several threads may call every function at once.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 //   auto grammar = Grammar::json_schema(R"({"type": "integer"})");

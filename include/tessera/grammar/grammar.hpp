@@ -19,27 +19,28 @@ namespace grammar {
 class Ir;
 }
 
-// White space between JSON's tokens. any: as RFC 8259 allows. none: nowhere. blank: at most one blank, so that a model cannot write white
-// space for ever.
+// The white space that a JSON text may have between its tokens (brackets, commas, values). any: as RFC 8259 allows. none: nowhere. blank:
+// at most one blank at each place, so that a model cannot write white space for ever.
 enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 
-// The spelling of numbers. any: as JSON allows. plain: as a model should write numbers, so that it cannot write digits for ever. Plain
-// integers consist of digits only. Other plain numbers have at most 16 digits on each side of the point and two in an exponent. Exceptions:
+// How numbers may be written. any: as JSON allows. plain: limited, so that a model cannot write digits for ever: integers consist of digits
+// only, and other numbers have at most 16 digits on each side of the point and two in an exponent. Exceptions from `plain`:
 //   - If a bound (minimum, maximum) has more digits, a number may have as many digits as the bound.
-//   - multipleOf sets the number of digits after the point. If multipleOf is above 64 units of its last digit (0.65 is 65 units), the
-//     digits before the point have no limit.
-//   - `enum` and `const` are as the schema writes them.
+//   - multipleOf decides the number of digits after the point. If multipleOf is more than 64 units of its last digit (0.65 is 65 units
+//     of 0.01), the number of digits before the point has no limit.
+//   - Values of `enum` and `const` are written as in the schema.
 //   - Numbers in dates and durations have at most nine digits.
 enum class JsonNumbers : std::int32_t { any = 0, plain = 1 };
 
-// The effect of the keyword `format`. assertion: strings must have the format. annotation: the keyword has no effect. by_draft: annotation
-// if $schema names JSON Schema's draft 2020-12, assertion otherwise. Unknown formats have no effect.
+// The effect of JSON Schema's keyword `format`. assertion: strings must have the format. annotation: the keyword has no effect. by_draft:
+// annotation if $schema names the draft 2020-12, otherwise assertion. A format whose name is unknown never has an effect.
 enum class JsonFormats : std::int32_t { by_draft = 0, assertion = 1, annotation = 2 };
 
-// The order of an object's properties. any: as JSON means it. stated: as the schema lists them.
+// The order of an object's properties. any: in every order, as JSON means it. stated: in the order in which the schema lists them.
 enum class JsonOrder : std::int32_t { any = 0, stated = 1 };
 
-// The effect of a keyword that is not supported. refuse: an error that names it. ignore: it is left out, and listed in ignored().
+// What happens to a keyword that is not supported. refuse: an error that names the keyword. ignore: the keyword has no effect, and
+// ignored() lists it.
 enum class JsonUnsupported : std::int32_t { refuse = 0, ignore = 1 };
 
 struct JsonSchemaOptions {
@@ -49,21 +50,21 @@ struct JsonSchemaOptions {
   JsonFormats formats = JsonFormats::assertion;
   JsonUnsupported unsupported = JsonUnsupported::refuse;
 
-  // Returns a text that is the same for equal options, and different for different ones: a key for a cache of grammars.
+  // Returns a text that two options have in common exactly if they are equal: for the key of a cache of grammars.
   [[nodiscard]] std::string key() const;
 };
 
-// The limits that JSON Schema's keywords minLength, maxLength, pattern and format set, for a text without quotes and escapes:
-// Grammar::text().
+// Limits of a text, for Grammar::text(). They mean the same as JSON Schema's minLength, maxLength, pattern and format, but the text is
+// plain: it has no quotes and no escapes.
 struct TextLimits {
   std::uint32_t min_length = 0, max_length = 0xFFFFFFFFu;  // characters
   std::string pattern{};  // regular expression that occurs anywhere in the text, unless it is anchored; empty: any text
   std::string format{};   // format of the whole text; an unknown format allows every text
 };
 
-// A cheap immutable handle. Errors of the functions that make a grammar: invalid_argument (the place is a byte, a line, or a path in the
-// schema); unsupported (the message names the part that is not supported); over_budget, making the grammar would take too long or too much
-// memory.
+// A set of texts that are allowed, as a cheap immutable handle. Errors of all functions that make a grammar: invalid_argument (the place is
+// a byte, a line, or a path in the schema); unsupported (the message names the part that is not supported); over_budget, making the grammar
+// would take too much time or memory.
 //
 //   auto think = Grammar::until(std::vector<std::string>{"</think>"});
 //   auto answer = Grammar::json_schema(R"({"type": "object", "properties": {"age": {"type": "integer"}}})");
@@ -83,7 +84,8 @@ class Grammar {
   // Allows the texts of rules in the EBNF of docs/explanation/grammar.md, which includes GBNF.
   [[nodiscard]] static Result<Grammar> ebnf(std::string_view text) noexcept;
 
-  // Compose grammars. sequence: the parts one after the other. repeat: the part `min` to `max` times; `max` 0: no limit.
+  // Compose grammars. sequence: allows the parts one after the other. alternatives: allows each of the parts. repeat: allows the part `min`
+  // to `max` times; `max` 0: no upper limit.
   [[nodiscard]] static Result<Grammar> sequence(std::span<const Grammar> parts) noexcept;
   [[nodiscard]] static Result<Grammar> alternatives(std::span<const Grammar> parts) noexcept;
   [[nodiscard]] static Result<Grammar> sequence(std::initializer_list<Grammar> parts) noexcept {
@@ -93,13 +95,14 @@ class Grammar {
     return alternatives({parts.begin(), parts.size()});
   }
   [[nodiscard]] static Result<Grammar> repeat(const Grammar& part, std::uint32_t min, std::uint32_t max) noexcept;
-  // Allows any text that ends with a trigger and has no earlier trigger: for the text before a tool call, and the call's marker.
+  // Allows any text that ends with one of the triggers and has no trigger before that: text before a tool call, and the call's marker, for
+  // example.
   [[nodiscard]] static Result<Grammar> until(std::span<const std::string> triggers) noexcept;
   // Allows any text without the triggers.
   [[nodiscard]] static Result<Grammar> without(std::span<const std::string> triggers) noexcept;
 
-  // Allows any text that keeps the limits and contains no trigger. Errors: invalid_argument, no text keeps the limits; unsupported, a
-  // pattern or format that is not regular.
+  // Allows any text that keeps the limits and contains no trigger. Errors: invalid_argument, no text can keep all limits; unsupported, the
+  // pattern or the format is not regular.
   [[nodiscard]] static Result<Grammar> text(const TextLimits& limits, std::span<const std::string> triggers) noexcept;
 
   // Returns the keywords that JsonUnsupported::ignore left out, each with its path in the schema.

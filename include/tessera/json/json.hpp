@@ -1,5 +1,5 @@
-// A JSON value. Messages, tools, template arguments and schemas are made of JSON values. Objects keep the order of their members, because
-// templates print them in that order.
+// A JSON value of any type. The library uses it for messages, tools, template arguments and schemas. Objects keep the order of their
+// members, because templates print them in that order.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,10 @@
 
 namespace tessera {
 
-// Choices that RFC 8259 leaves to a parser, for Json::parse().
+// Options of Json::parse(), for cases in which RFC 8259 leaves the choice to the parser.
 struct JsonParseOptions {
-  // Keeps numbers that are not 64-bit integers as they are written ("1.50", "-0"): as Json::WrittenNumber instead of double.
+  // True: numbers that are not 64-bit integers keep their spelling ("1.50", "-0") and become Json::WrittenNumber. False: they become
+  // double, except integers.
   bool numbers_as_written = false;
   bool refuse_repeated_keys = false;  // true: a key that an object has twice is an error; false: its last value counts
   bool refuse_half_pairs = false;     // true: half a surrogate pair ("\ud83d") is an error; false: it becomes U+FFFD
@@ -25,7 +26,7 @@ struct JsonParseOptions {
   std::size_t most_values = SIZE_MAX;  // most values of a text; bounds memory: at most some 110 bytes for each value, besides the text
 };
 
-// A JSON value.
+// A JSON value: null, a boolean, a number, a string, an array or an object.
 //
 //   Json tool = Json::object();
 //   tool.set("name", "add");
@@ -39,8 +40,8 @@ class Json {
   using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;  // a key occurs once, as set() ensures
 
-  // A number kept as its text: an integer that 64 bits do not hold, or a number kept by JsonParseOptions::numbers_as_written. Templates
-  // print it and do not compute with it.
+  // A number that is kept as its text, for two cases: an integer that does not fit 64 bits, and a number of a text that was parsed with
+  // JsonParseOptions::numbers_as_written. Templates can print such a number, but not compute with it.
   struct WrittenNumber {
     std::string text;
     [[nodiscard]] bool is_integer() const noexcept { return text.find_first_of(".eE") == std::string::npos; }
@@ -70,15 +71,15 @@ class Json {
 
   // Reads a text (RFC 8259). Errors: invalid_argument, with line and column as place.
   [[nodiscard]] static Result<Json> parse(std::string_view text, const JsonParseOptions& options = {}) noexcept;
-  // Returns the value in one line, as Python's json.dumps with ensure_ascii=False prints it: with ", " and ": ". Values that are nested
-  // more than 1000 deep are printed as null.
+  // Returns the value as a text of one line, as Python's json.dumps with ensure_ascii=False prints it: with ", " and ": " as separators. A
+  // value that is nested more than 1000 deep is printed as null.
   [[nodiscard]] std::string dump() const;
 
   [[nodiscard]] Type type() const noexcept;
   [[nodiscard]] bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
   [[nodiscard]] const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
-  // Return a number's value, in the type in which the number is kept. If this is a number, exactly one of the three is not nullptr;
-  // otherwise none.
+  // Return the value of a number. A number has one of three forms (64-bit integer, double, text); the function of its form returns a
+  // pointer to it, and the other two return nullptr. If this value is no number, all three return nullptr.
   [[nodiscard]] const std::int64_t* integer() const noexcept { return std::get_if<std::int64_t>(&value_); }
   [[nodiscard]] const double* number() const noexcept { return std::get_if<double>(&value_); }
   [[nodiscard]] const WrittenNumber* written_number() const noexcept { return std::get_if<WrittenNumber>(&value_); }
@@ -90,8 +91,8 @@ class Json {
 
   // Returns the value of a key; nullptr if this is no object or does not have the key.
   [[nodiscard]] const Json* find(std::string_view key) const noexcept;
-  // Sets the value of a key, in its old place or at the end, and returns the new value. A value that is no object becomes an empty object
-  // first.
+  // Sets the value of a key and returns the new value. A new key comes after the old ones; an old key keeps its place. If this value is no
+  // object, it becomes an empty object first.
   Json& set(std::string_view key, Json value);
 
   bool operator==(const Json&) const = default;

@@ -1,10 +1,11 @@
-// Wide layers: the first and the last layers of a model, if they have a KV type of more bits than the layers between. Rounding errors of
-// the first layers' keys and values spread to all later layers, and errors of the last layers act on the logits directly. So a wider type
-// in these few layers costs little memory, and can remove much of the error that the narrow type of the other layers makes.
+// Wide layers: the first and the last layers of a model, if their keys and values have a type of more bits than those of the layers
+// between. Purpose: rounding errors in the first layers spread to all later layers, and errors in the last layers act on the logits
+// directly. So a wider type in these few layers costs little memory, and can remove much of the error that the narrow type of the other
+// layers makes.
 //
-// Only layers that keep keys and values count: no recurrent layers, no layers that read an earlier layer's keys and values (they have that
-// layer's type), and no MTP heads. Example: in a model whose layers 0 and 2 are recurrent, {.dtype = DType::int8, .first = 1, .last = 1}
-// stands for layer 1 and the last attention layer.
+// Only layers that keep keys and values are counted. Not counted: recurrent layers, MTP heads, and layers that read an earlier layer's keys
+// and values (their type is that layer's). Example: in a model whose layers 0 and 2 are recurrent, {.dtype = DType::int8, .first = 1, .last
+// = 1} makes layer 1 and the last attention layer wide.
 #pragma once
 
 #include <compare>

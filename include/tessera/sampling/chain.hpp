@@ -8,7 +8,8 @@
 //   if (cold) made.greedy();
 //   auto sampler = made.build();
 //
-// An invalid option does not stop the chain: Sampler::status(), and each function of the Sampler that returns a Result, returns the error.
+// An invalid option does not stop the chain. The error is returned later, by Sampler::status() and by each function of the Sampler that
+// returns a Result.
 #pragma once
 
 #include <concepts>
@@ -37,28 +38,31 @@ class Chain {
 
   // The stages. No stage changes the order of the candidates.
   //
-  // Keeps the candidate with the highest logit; among equal logits, the lowest token id.
+  // Keeps only the candidate with the highest logit; among equal logits, the one with the lowest token id.
   Chain& greedy() & noexcept;
   // Divides every logit by the temperature; 0 is greedy. Ackley, Hinton, Sejnowski (1985), section 2.
   Chain& temperature(float temperature) & noexcept;
-  // Divides every logit by a temperature that follows the entropy H of the n candidates: low + (high - low) * (H / ln n)^exponent.
-  // By kalomaze (koboldcpp; llama.cpp's temp_ext, where low = temp - range and high = temp + range).
+  // Divides every logit by a temperature that depends on the entropy H of the n candidates: low + (high - low) * (H / ln n)^exponent. So
+  // the temperature is low where the model is certain, and high where it is not. By kalomaze (koboldcpp; llama.cpp's temp_ext has temp and
+  // range instead: low = temp - range, high = temp + range).
   Chain& dynamic_temperature(const DynamicTemperatureOptions& options) & noexcept;
-  // Keeps the k best candidates (among equal logits, the lower token ids); 0 keeps all. Fan, Lewis, Dauphin (ACL 2018), section 5.4.
+  // Keeps the k candidates with the highest logits (among equal logits, the lower token ids); 0 keeps all. Fan, Lewis, Dauphin (ACL 2018),
+  // section 5.4.
   Chain& top_k(std::size_t k) & noexcept;
-  // Keeps the smallest number of best candidates whose probabilities add up to at least p in (0, 1]. Holtzman et al. (ICLR 2020), section
-  // 3.1.
+  // Keeps the best candidates, as few as possible, whose probabilities add up to at least p in (0, 1]. min_keep: candidates that stay in
+  // any case. Holtzman et al. (ICLR 2020), section 3.1.
   Chain& top_p(float p, std::size_t min_keep = 1) & noexcept;
-  // Keeps candidates at least p times as probable as the best one, p in [0, 1]. Nguyen et al. (ICLR 2025), section 3.
+  // Keeps the candidates that are at least p times as probable as the best one, p in [0, 1]. Nguyen et al. (ICLR 2025), section 3.
   Chain& min_p(float p, std::size_t min_keep = 1) & noexcept;
-  // Keeps the candidates whose surprise (-ln probability) is nearest to the entropy of the distribution, until their probabilities add up
-  // to p in (0, 1]. Meister et al. (TACL 2023).
+  // Keeps the candidates whose surprise (-ln probability) is nearest to the distribution's entropy (the mean surprise), as few as possible,
+  // so that their probabilities add up to at least p in (0, 1]. Meister et al. (TACL 2023).
   Chain& typical_p(float p, std::size_t min_keep = 1) & noexcept;
-  // Keeps candidates whose logit is at least the best logit minus n > 0 standard deviations. Tang et al. (ACL 2025), algorithm 1.
+  // Keeps the candidates whose logit is at least the best logit minus n > 0 standard deviations of the candidates' logits. Tang et al. (ACL
+  // 2025), algorithm 1.
   Chain& top_n_sigma(float n) & noexcept;
-  // Changes the logit of each token that occurs `count` > 0 times among the last n counted tokens (PenaltyOptions). First, a positive
-  // logit is divided by `repetition`, and any other logit is multiplied by it (Keskar et al. 2019, section 4.1). Then
-  // count * frequency + presence is subtracted (OpenAI).
+  // Changes the logit of each token that occurs among the last n counted tokens (PenaltyOptions). First, a positive logit is divided by
+  // `repetition`, and any other logit is multiplied by it (Keskar et al. 2019, section 4.1). Then count * frequency + presence is
+  // subtracted, where `count` is the number of the token's occurrences (OpenAI).
   Chain& penalties(const PenaltyOptions& options) & noexcept;
   // Adds a number to the logits of given tokens (OpenAI). Biases of the same token add up.
   Chain& logit_bias(std::span<const TokenBias> biases) & noexcept;
@@ -69,19 +73,21 @@ class Chain {
   Chain& allow(std::initializer_list<Token> tokens) & noexcept { return allow({tokens.begin(), tokens.size()}); }
   Chain& deny(std::span<const Token> tokens) & noexcept;   // removes these tokens
   Chain& deny(std::initializer_list<Token> tokens) & noexcept { return deny({tokens.begin(), tokens.size()}); }
-  // "Exclude top choices": with the chance XtcOptions::probability, looks at the tokens with a probability of at least `threshold`, keeps
-  // the least likely one of these tokens, and removes the more likely ones. Weidmann (text-generation-webui, pull request 6335).
+  // "Exclude top choices": removes likely tokens, for more varied texts. Acts on a draw only with the chance XtcOptions::probability. Then,
+  // of the tokens whose probability is at least `threshold`, only the least likely one stays; the more likely ones are removed. Weidmann
+  // (text-generation-webui, pull request 6335).
   Chain& xtc(const XtcOptions& options) & noexcept;
-  // Penalises repeats ("don't repeat yourself"): if the last n >= allowed_length counted tokens (DryOptions) occurred before and were
-  // followed by token t, subtracts multiplier * base^(n - allowed_length) from t's logit. Weidmann (text-generation-webui, pull
-  // request 5677).
+  // "Don't repeat yourself": penalises a token that would continue a repeat. If the last n >= allowed_length counted tokens (DryOptions)
+  // occurred before and were followed by token t, multiplier * base^(n - allowed_length) is subtracted from t's logit. Weidmann
+  // (text-generation-webui, pull request 5677).
   Chain& dry(const DryOptions& options) & noexcept;
-  // Mirostat, version 2: removes candidates whose surprise (-log2 probability) is above mu. Each accepted token changes mu, so that the
-  // mean surprise of drawn tokens comes near tau bits. Usually the last stage. Basu et al. (ICLR 2021).
+  // Mirostat, version 2: keeps the mean surprise (-log2 probability) of the drawn tokens near tau bits. It removes candidates whose
+  // surprise is above a limit mu, and each accepted token changes mu: down if the token's surprise was above tau, up if it was below.
+  // Usually the last stage. Basu et al. (ICLR 2021).
   Chain& mirostat(const MirostatOptions& options) & noexcept;
 
-  // Adds a stage of your own: stage.hpp says what a stage may have. Sampler::clone() copies the stage. A null pointer is an error that the
-  // Sampler returns.
+  // Adds a stage of your own; stage.hpp says which members a stage may have. Sampler::clone() copies the stage. If the pointer or function
+  // is null, the Sampler returns an error.
   template <class T>
     requires StageFunction<std::decay_t<T>>
   Chain& stage(T&& function) & {
@@ -96,11 +102,11 @@ class Chain {
   }
   Chain& stage(std::unique_ptr<Stage> stage) & noexcept;
 
-  // Sets the seed of the random numbers. Default: 0, because the library takes no entropy by itself. `stream` tells apart sequences
-  // that share a seed.
+  // Sets the seed of the random numbers. Default: 0, because the library takes no entropy by itself. Two sequences with the same seed draw
+  // different random numbers if their `stream` differs.
   Chain& seed(std::uint64_t seed, std::uint32_t stream = 0) & noexcept;
 
-  // The functions above, for a temporary chain. These functions return the chain by value: auto usual = chain().top_k(40);
+  // The same functions for a temporary chain. They return the chain by value: auto usual = chain().top_k(40);
   Chain greedy() && noexcept { return std::move(greedy()); }
   Chain temperature(float t) && noexcept { return std::move(temperature(t)); }
   Chain dynamic_temperature(const DynamicTemperatureOptions& o) && noexcept { return std::move(dynamic_temperature(o)); }
@@ -127,8 +133,8 @@ class Chain {
   Chain stage(std::unique_ptr<Stage> own) && noexcept { return std::move(stage(std::move(own))); }
   Chain seed(std::uint64_t value, std::uint32_t stream = 0) && noexcept { return std::move(seed(value, stream)); }
 
-  // Makes the sampler and moves the stages into it: a chain builds one sampler. Without stages the sampler draws from the plain
-  // softmax.
+  // Makes the sampler and moves the stages into it, so a chain builds only one sampler. A sampler without stages draws from the softmax of
+  // the unchanged logits.
   [[nodiscard]] Sampler build() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// The options of the sampling stages that have several; chain.hpp says what each stage does.
+// The options of sampling stages that have several of them. What each stage does: chain.hpp.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace tessera::sampling {
 
 inline constexpr std::size_t kWholeHistory = std::numeric_limits<std::size_t>::max();
 
-// The tokens of the history that a penalty counts.
+// Says which tokens of the history a penalty counts.
 enum class Counted : std::int32_t {
   answer = 0,    // tokens of the answer, as OpenAI counts: all since Sampler::begin_answer(), which generations call
   sequence = 1,  // tokens of the prompt and of the answer, as llama.cpp and transformers count

@@ -1,13 +1,13 @@
-// Quotas of processor time by Linux's control groups.
+// Reads how much processor time Linux's control groups allow this process, as in containers.
 #pragma once
 
 #include <string>
 
 namespace tessera::os {
 
-// Returns the processor time that the control groups of this process allow, as a number of processors. That is the least quota of the group
-// and the groups above it (cgroup v2's cpu.max, v1's cpu.cfs_quota_us). Infinity if there is no limit, or if the limit cannot be read.
-// `root` is put before /proc and before the mount points, for tests.
+// Returns the processor time that the control groups of this process allow, as a number of processors (1.5: one and a half). It is the
+// least quota of the process's group and of all groups above it (cpu.max in cgroup v2, cpu.cfs_quota_us in v1). Infinity if there is no
+// limit, or if the limit cannot be read. `root`: only for tests, a folder that stands for the file system's root.
 [[nodiscard]] double control_group_quota(const std::string& root = {}) noexcept;
 
 }  // namespace tessera::os

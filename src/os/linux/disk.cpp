@@ -1,4 +1,4 @@
-// Allocates disk space for a file, and writes a file to the disk, by calls of Linux.
+// take_room() and sync() of os/file.hpp on Linux.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Memory of Linux, populated when it is taken. The kernel may promise pages that it does not have, and would kill the process at a later
-// write. This file asks for all pages at once, so that a shortage is an error.
+// os/pages.hpp on Linux. By default the kernel promises more memory than it has, and kills the process at a later write if memory runs
+// short. This file makes the kernel provide all pages at once, so that a shortage is an error that the caller can handle.
 #include "os/pages.hpp"
 
 #include <sys/mman.h>
@@ -17,10 +17,11 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// Maps memory. The start is aligned to a huge page if a huge page fits, because otherwise the kernel could not use huge pages at the ends.
-// The address space that the alignment needs is unmapped at once. The flag MAP_NORESERVE is left out, so that the kernel refuses more
-// memory than the machine has, instead of waking the OOM killer when the pages are populated. The kernel does not count pages with
-// PROT_NONE until mprotect() makes them writable.
+// Maps memory. If a huge page fits, the start is aligned to huge pages, because otherwise the kernel could not use huge pages at the two
+// ends. For this, some more addresses are mapped first, and those that are not needed are unmapped at once.
+// The flag MAP_NORESERVE is left out, so that the kernel refuses to map more memory than the machine has. Otherwise the OOM killer would
+// act when the pages are populated. (Pages with PROT_NONE are not counted before mprotect() makes them writable, so reserving addresses is
+// not refused.)
 std::byte* map(std::size_t bytes, int protection) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
   const std::size_t page = page_size();

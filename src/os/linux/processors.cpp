@@ -1,4 +1,4 @@
-// Asks Linux how many processors this process may use: sched_getaffinity(2), proc_pid_mountinfo(5), cgroups(7).
+// Finds out how many processors Linux lets this process use: sched_getaffinity(2), proc_pid_mountinfo(5), cgroups(7).
 #include "os/processors.hpp"
 
 #include <sched.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// Returns whether `word` is in a list separated by commas.
+// Returns whether `word` is an item of `list`, whose items are separated by commas.
 bool lists(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(','), list.size());
@@ -37,7 +37,8 @@ bool lists(std::string_view list, std::string_view word) {
   return false;
 }
 
-// Returns the path of the control group of this process: of v1's controller cpu, or of v2 ("0::/path"). Empty: there is none.
+// Returns the path of the control group of this process; empty if there is none. v2: the path in the line "0::/path". Otherwise: the path
+// of v1's controller cpu.
 std::string group_of_process(const std::string& root, bool v2) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -62,8 +63,9 @@ double quota_in(const std::string& folder, bool v2) {
   return quota > 0.0 && period > 0.0 ? quota / period : kNoLimit;
 }
 
-// Returns the least quota of a mounted hierarchy, from the group of this process up to the mount's root. A container often sees its
-// own group as the mount's root, while /proc/self/cgroup has the path on the host: then only the root can be looked at.
+// Returns the least quota on the way from the group of this process up to the root of a mounted hierarchy of groups. Exception: in a
+// container the mount's root is often the process's own group, while /proc/self/cgroup has a path of the host that does not exist here.
+// Then only the quota of the mount's root is read.
 double quota_of_mount(const std::string& root, const std::string& mount_root, const std::string& mount_point, bool v2) {
   std::string group = group_of_process(root, v2);
   if (mount_root != "/") group = group.starts_with(mount_root) ? group.substr(mount_root.size()) : "";
@@ -78,7 +80,7 @@ double quota_of_mount(const std::string& root, const std::string& mount_root, co
 }  // namespace
 
 std::size_t affine_processors() noexcept {
-  // The size of the mask is not known beforehand; the call fails while the mask is too small.
+  // The size of the mask is not known beforehand. The call fails while the mask is too small, so the loop doubles it.
   for (std::size_t most = 1024; most <= (std::size_t{1} << 20); most *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(most),
                                                                [](cpu_set_t* mask) { CPU_FREE(mask); });
@@ -94,7 +96,7 @@ double control_group_quota(const std::string& root) noexcept {
     double found = kNoLimit;
     std::ifstream mounts(root + "/proc/self/mountinfo");
     for (std::string line; std::getline(mounts, line);) {
-      // id parent major:minor ROOT POINT options [optional ...] - TYPE source SUPER-OPTIONS
+      // Fields of a line: id parent major:minor ROOT POINT options [optional ...] - TYPE source SUPER-OPTIONS
       std::istringstream words(line);
       std::string word, mount_root, mount_point, type, source, super;
       words >> word >> word >> word >> mount_root >> mount_point;

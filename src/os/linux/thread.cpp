@@ -9,7 +9,8 @@
 namespace tessera::os {
 namespace {
 
-// Attributes of a thread that leaves the host's signals to the host's threads. Only glibc has an attribute for this.
+// Attributes of the library's threads: the host's signals are blocked in them. Only glibc from 2.32 on has an attribute for this; with
+// other C libraries the threads have the signal mask of their maker.
 class WorkerAttributes {
  public:
   WorkerAttributes() noexcept : made_(pthread_attr_init(&attributes_) == 0) {

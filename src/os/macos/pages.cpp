@@ -1,5 +1,6 @@
-// Memory of macOS. The system promises more memory than it has. When memory runs short it compresses and swaps, and at last ends processes.
-// So a shortage is an error only if the address space is used up, or a limit of the process is reached. There are no huge pages to ask for.
+// os/pages.hpp on macOS. The system promises more memory than it has; when memory runs short, it compresses and swaps pages, and at last
+// ends processes. So functions here fail only if the address space is used up or a limit of the process is reached. The system has no huge
+// pages to ask for.
 #include "os/pages.hpp"
 
 #include <sys/mman.h>
@@ -31,8 +32,8 @@ bool commit_pages(std::byte* base, std::size_t bytes) noexcept {
 }
 
 void decommit_pages(std::byte* base, std::size_t bytes) noexcept {
-  // Maps the pages anew, because on macOS MADV_DONTNEED keeps their contents. If mapping fails, the old pages stay, unreadable, and are
-  // cleared here, because commit_pages() must return zeros.
+  // decommit_pages() must free the memory, and a later commit_pages() must return zeros. On macOS MADV_DONTNEED keeps the contents, so the
+  // pages are mapped anew. If that fails, the old pages stay: they are cleared here and made unreadable.
   if (map(base, bytes, PROT_NONE, MAP_FIXED) != nullptr) return;
   __builtin_memset(base, 0, bytes);
   ::mprotect(base, bytes, PROT_NONE);

@@ -10,7 +10,7 @@
 namespace tessera::os {
 namespace {
 
-// Returns the kernel's number of this name (sysctl); 0 if the kernel does not know the name.
+// Returns the value that the kernel has under a name (sysctl); 0 if the kernel does not know the name.
 std::size_t known(const char* name) noexcept {
   std::int32_t value = 0;
   std::size_t bytes = sizeof value;
@@ -20,7 +20,8 @@ std::size_t known(const char* name) noexcept {
 }  // namespace
 
 std::size_t affine_processors() noexcept {
-  // Apple's processors have fast cores (level 0) and slow cores. A step ends when its last thread ends, so slow cores are left out.
+  // Counts only the fast cores (level 0) if there are slow ones too: a step ends when its last thread ends, so threads on slow cores would
+  // delay it.
   const std::size_t fast = known("hw.perflevel0.logicalcpu");
   const std::size_t all = fast != 0 ? fast : known("hw.activecpu");
   return all != 0 ? all : std::max<std::size_t>(1, std::thread::hardware_concurrency());

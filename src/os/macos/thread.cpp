@@ -9,7 +9,7 @@
 namespace tessera::os {
 
 int start_thread(ThreadBody body, void* context, ThreadHandle& thread) noexcept {
-  // A new thread inherits the signal mask of the thread that makes it.
+  // A new thread inherits the signal mask of its maker, so the mask of this thread is changed while the new thread is made.
   sigset_t blocked, before;
   sigfillset(&blocked);
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) sigdelset(&blocked, signal);

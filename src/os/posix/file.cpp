@@ -1,4 +1,4 @@
-// Files by POSIX.
+// os/file.hpp on POSIX systems.
 #include "os/file.hpp"
 
 #include <dirent.h>
@@ -49,8 +49,8 @@ int open_to_read(const std::filesystem::path& path, File& file) {
 }
 
 int make_new(const std::filesystem::path& path, File& file) {
-  // O_EXCL: never opens a file that exists, such as another user's file or a planted link. 0666 without the umask's
-  // bits, as for any new file.
+  // O_EXCL: opens no file that exists, because that might be another user's file or a planted link. 0666: the usual rights of a new file;
+  // the system removes those in the umask.
   return open_file(path, O_WRONLY | O_CREAT | O_EXCL, 0666, file);
 }
 

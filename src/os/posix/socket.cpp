@@ -1,4 +1,4 @@
-// Connections by POSIX.
+// os/socket.hpp on POSIX systems.
 #include "os/socket.hpp"
 
 #include <fcntl.h>
@@ -83,8 +83,8 @@ int new_socket(const Address& address, Socket& socket) noexcept {
   return 0;
 }
 
-// Sets options: the socket never blocks, small messages are sent at once, and a connection to a host that is gone
-// becomes an error.
+// Sets the options of a connection: calls never block, small messages are sent at once (TCP_NODELAY), and if the other host is gone without
+// a word, the connection gets an error (keep-alive).
 void set_up(const Socket& socket) noexcept {
   const int on = 1;
   ::fcntl(socket.handle(), F_SETFD, FD_CLOEXEC);
@@ -102,7 +102,8 @@ void set_up(const Socket& socket) noexcept {
 #endif
 }
 
-// Connects the socket. Returns 0 when it is connected, else the system's number of an error.
+// Connects a new socket to the address, by the time `end` at the latest. Returns 0 if it is connected, otherwise the system's number of an
+// error.
 int connect_one(const Address& address, Socket& socket, SteadyClock::time_point end) {
   if (const int error = new_socket(address, socket); error != 0) return error;
   if (::connect(socket.handle(), address.get(), address.size) == 0) return 0;
@@ -156,7 +157,8 @@ Result<Socket> connect_to(const std::string& address, std::chrono::milliseconds 
 
 namespace {
 
-// Returns whether the address is a Unix socket on which no process listens: a program that was killed has left it.
+// Returns whether the address is a Unix socket on which no process listens: a program that was killed has left it behind, so it may be
+// removed.
 bool is_left_over(const std::string& address) {
   struct ::stat status;
   if (!address.starts_with(kUnix) || ::stat(address.c_str() + kUnix.size(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;

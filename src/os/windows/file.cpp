@@ -1,5 +1,5 @@
-// Files by Windows. Handles are opened for overlapped reads and writes, so that threads which read the same file do not wait for each
-// other.
+// os/file.hpp on Windows. Files are opened for overlapped (asynchronous) reads and writes, because on other handles Windows lets threads
+// that read the same file wait for each other.
 #include "os/file.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ FileFacts facts_from(DWORD attributes, DWORD high, DWORD low) noexcept {
   return {.kind = FileKind::regular, .bytes = std::uint64_t{high} << 32 | low};
 }
 
-// Runs a read or a write at an offset until it has ended.
+// One read or write at an offset: starts it and waits until it has ended.
 class Overlapped {
  public:
   explicit Overlapped(std::uint64_t offset) noexcept {
@@ -45,7 +45,8 @@ class Overlapped {
     if (state_.hEvent != nullptr) ::CloseHandle(state_.hEvent);
   }
 
-  // start(state): ReadFile() or WriteFile(). Returns 0 or an error, and sets `bytes` to the number of bytes that were moved.
+  // start(state) calls ReadFile() or WriteFile() with this OVERLAPPED. Returns 0 or the number of an error, and sets `bytes` to the number
+  // of bytes that were moved.
   template <class Start>
   int run(HANDLE file, std::size_t& bytes, Start start) noexcept {
     if (state_.hEvent == nullptr) return last_error();
@@ -67,7 +68,7 @@ void File::close() noexcept {
 }
 
 int open_to_read(const std::filesystem::path& path, File& file) {
-  // FILE_FLAG_BACKUP_SEMANTICS opens folders too. The caller then reports that the path is a folder.
+  // FILE_FLAG_BACKUP_SEMANTICS: opens folders too, so that the caller can report that the path is a folder.
   return open_file(path, GENERIC_READ, kShareAll, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL | FILE_FLAG_BACKUP_SEMANTICS, file);
 }
 
@@ -76,7 +77,7 @@ int make_new(const std::filesystem::path& path, File& file) {
 }
 
 int make_unnamed(const std::filesystem::path& path, File& file) {
-  // The file's name exists while the file is open. But the share mode is 0, so nothing can open the file again.
+  // The file has a name as long as it is open. But the share mode is 0, so nobody can open it again.
   return open_file(path, GENERIC_READ | GENERIC_WRITE | DELETE, 0, CREATE_NEW,
                    FILE_ATTRIBUTE_NORMAL | FILE_ATTRIBUTE_NOT_CONTENT_INDEXED | FILE_FLAG_DELETE_ON_CLOSE, file);
 }
@@ -139,7 +140,8 @@ int write_at(const File& file, std::span<const std::byte> bytes, std::uint64_t o
 int take_room(const File& file, std::uint64_t bytes) noexcept {
   FILE_ALLOCATION_INFO room{};
   room.AllocationSize.QuadPart = static_cast<LONGLONG>(bytes);
-  // Some file systems (and Wine) cannot allocate space. The end of the file is set in any case.
+  // Some file systems (and Wine) cannot allocate space. This is no error, because the file gets its length in any case; only a full disk is
+  // one.
   if (!::SetFileInformationByHandle(handle_of(file), FileAllocationInfo, &room, sizeof room) && ::GetLastError() == ERROR_DISK_FULL) {
     return ERROR_DISK_FULL;
   }
@@ -151,8 +153,8 @@ int take_room(const File& file, std::uint64_t bytes) noexcept {
 int sync(const File& file) noexcept { return ::FlushFileBuffers(handle_of(file)) ? 0 : last_error(); }
 
 int replace(const File& file, const std::filesystem::path& from, const std::filesystem::path& to) {
-  // Renames as POSIX does (Windows 10 of 2017, NTFS), also while another process has the old file open. That process goes on reading the
-  // old file.
+  // Renames as POSIX does (Windows 10 of 2017, NTFS): this works even while another process has the old file open, which then goes on
+  // reading the old file.
   constexpr auto kRenameEx = static_cast<FILE_INFO_BY_HANDLE_CLASS>(22);  // FileRenameInfoEx, which older headers do not name
   constexpr DWORD kReplace = 1, kAsPosix = 2;
   struct RenameInfo {  // FILE_RENAME_INFO with its flags
@@ -170,7 +172,7 @@ int replace(const File& file, const std::filesystem::path& from, const std::file
   std::copy_n(target.data(), target.size(), info->name);
   const auto bytes = static_cast<DWORD>(sizeof(RenameInfo) + name_bytes);
   if (::SetFileInformationByHandle(handle_of(file), kRenameEx, info, bytes)) return 0;
-  // On older systems and other file systems, renames in one step too, but fails while the old file is open.
+  // On older systems and other file systems: also renames in one step, but fails while another process has the old file open.
   return ::MoveFileExW(system_path(from).c_str(), target.c_str(), MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) ? 0 : last_error();
 }
 

@@ -1,4 +1,5 @@
-// Memory of Windows. Committed memory is counted against what the machine has, so a shortage is an error when it is committed.
+// os/pages.hpp on Windows. The system commits only as much memory as it has (with its page file), so a shortage is an error of the function
+// that commits.
 #include "os/pages.hpp"
 
 #include "os/windows/windows.hpp"

@@ -11,7 +11,7 @@ namespace {
 
 constexpr DWORD64 kTileData = DWORD64{1} << 18;  // XSTATE_MASK_AMX_TILE_DATA
 
-// Returns the address of a system function that older versions lack; nullptr there.
+// Returns the address of a function of the system; nullptr if this version of Windows does not have it.
 template <class Function>
 Function system_function(const char* name) noexcept {
   const HMODULE library = ::GetModuleHandleW(L"kernelbase.dll");
@@ -25,7 +25,8 @@ std::size_t affine_processors() noexcept {
   if (::GetProcessAffinityMask(::GetCurrentProcess(), &process, &system) && process != 0) {
     return static_cast<std::size_t>(std::popcount(process));
   }
-  // Counts processors of all groups (a group has up to 64), because the process has threads in several groups.
+  // Counts the processors of all groups (Windows divides them into groups of up to 64), because the process may have threads in several
+  // groups.
   return std::max<std::size_t>(1, ::GetActiveProcessorCount(ALL_PROCESSOR_GROUPS));
 }
 
@@ -33,10 +34,10 @@ double processor_quota() noexcept {
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   JOBOBJECT_CPU_RATE_CONTROL_INFORMATION rate{};
   constexpr DWORD kHard = JOB_OBJECT_CPU_RATE_CONTROL_ENABLE | JOB_OBJECT_CPU_RATE_CONTROL_HARD_CAP;
-  // A process without a job object has no quota, and the call fails.
+  // If the process is in no job object, it has no quota, and this call fails.
   if (!::QueryInformationJobObject(nullptr, JobObjectCpuRateControlInformation, &rate, sizeof rate, nullptr)) return kNoLimit;
   if ((rate.ControlFlags & kHard) != kHard || rate.CpuRate == 0) return kNoLimit;
-  // CpuRate is in 10,000ths of the time of all processors.
+  // CpuRate 10000 is the whole time of all processors.
   return static_cast<double>(rate.CpuRate) / 10000.0 * static_cast<double>(::GetActiveProcessorCount(ALL_PROCESSOR_GROUPS));
 }
 

@@ -1,4 +1,4 @@
-// Connections are not implemented for Windows yet: functions that return a Result return an error.
+// os/socket.hpp on Windows: not implemented yet. Functions that return a Result return an error.
 #include "os/socket.hpp"
 
 #include "core/error.hpp"

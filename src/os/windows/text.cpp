@@ -6,8 +6,8 @@
 namespace tessera::os {
 namespace {
 
-// Returns the length as an int of Windows; 0 if it does not fit. (A text of that length is neither a path nor a
-// message.)
+// Returns a length as an int, for functions of Windows; 0 if it does not fit, so that such a text counts as empty. (No path and no message
+// is that long.)
 int length_of(std::size_t units) noexcept {
   return units > static_cast<std::size_t>(std::numeric_limits<int>::max()) ? 0 : static_cast<int>(units);
 }
@@ -40,8 +40,8 @@ std::wstring system_path(const std::filesystem::path& path) {
   constexpr std::size_t kSure = 240;  // MAX_PATH is 260; a folder's is 12 less
   const std::wstring& text = path.native();
   if (text.size() < kSure || text.starts_with(L"\\\\?\\") || text.starts_with(L"\\\\.\\")) return text;
-  // With the prefix "\\?\" the system uses a path exactly as it is written. So the path must be absolute, without "."
-  // and "..", and with backslashes.
+  // With the prefix "\\?\" Windows accepts a long path, but uses it exactly as it is written. So the path must be absolute, without "." and
+  // "..", and with backslashes.
   std::wstring whole(text.size() + MAX_PATH, L'\0');
   for (;;) {
     const DWORD units = ::GetFullPathNameW(text.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr);

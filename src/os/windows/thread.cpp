@@ -27,8 +27,8 @@ unsigned __stdcall run(void* start) {
 int start_thread(ThreadBody body, void* context, ThreadHandle& thread) noexcept {
   std::unique_ptr<Start> start(new (std::nothrow) Start{body, context});
   if (start == nullptr) return ERROR_NOT_ENOUGH_MEMORY;
-  // Starts the thread by a function of the C runtime, because the C runtime keeps data of its own for each thread. The function's errors
-  // are in errno: too many threads, or no memory.
+  // Starts the thread by _beginthreadex(), because the C runtime must set up its data for the thread. Its errors are in errno: too many
+  // threads, or no memory.
   const std::uintptr_t handle = ::_beginthreadex(nullptr, 0, &run, start.get(), 0, nullptr);
   if (handle == 0) return errno == EAGAIN ? ERROR_MAX_THRDS_REACHED : ERROR_NOT_ENOUGH_MEMORY;
   (void)start.release();

@@ -30,8 +30,8 @@ struct AdapterListing {
   std::vector<Tensor> tensors;        // in the order of the file
 };
 
-// Returns whether a path is an adapter: a GGUF file whose general.type is "adapter", a folder with adapter_config.json, or a file in such a
-// folder.
+// Returns whether a path is an adapter. It can be a GGUF file whose general.type is "adapter", a folder with an adapter_config.json, or a
+// file in such a folder.
 [[nodiscard]] bool is_adapter(const std::filesystem::path& path) noexcept;
 
 // Lists an adapter. Errors: those of Engine::adapter() that do not depend on the model.

@@ -11,8 +11,9 @@
 
 namespace tessera {
 
-// Returns the model with the adapters merged into its weights, in the order of the list. Tensors keep their formats. If an adapter changes
-// the embedding table or the output matrix of a tied model, the result has a separate output matrix. Errors: those of EngineOptions::merge.
+// Returns the model with the adapters merged into its weights, in the order of the list. Tensors keep their formats. Exception: a tied
+// model uses one tensor as embedding table and as output matrix; if an adapter changes one of the two, the result has a separate output
+// matrix. Errors: those of EngineOptions::merge.
 [[nodiscard]] Result<std::shared_ptr<const ModelSource>> merged_model(std::shared_ptr<const ModelSource> model, std::span<const MergedAdapter> adapters,
                                                                       const std::stop_token& stop = {}) noexcept;
 

@@ -1,9 +1,11 @@
-// Estimates the gain of speculation before it is tried (Leviathan, Kalman, Matias 2023, theorem 3.8 and corollary 3.9). A cycle drafts
-// k tokens and computes them in one step. If each draft is accepted with probability a, a cycle gives
+// Estimates from measured times how much faster a generation gets by speculation, before it is tried (Leviathan, Kalman, Matias 2023,
+// theorem 3.8 and corollary 3.9). One cycle drafts k tokens and computes them in one step. Each draft is accepted with probability a, if
+// the drafts before it were accepted. Then a cycle gives on average
 //
 //   E = 1 + a + a^2 + ... + a^k = (1 - a^(k+1)) / (1 - a)
 //
-// tokens, because the step draws one more token after the last accepted draft. docs/explanation/speculation.md derives the formula.
+// tokens: the accepted drafts, and one more token that the step itself draws after the last of them. docs/explanation/speculation.md
+// derives the formula.
 //
 //   auto estimate = tessera::estimate_speculation({.target_seconds = 0.05, .draft_seconds = 0.001, .acceptance = 0.7, .drafts = 4});
 //   if (estimate) std::printf("%.2f times as fast\n", estimate->speedup);

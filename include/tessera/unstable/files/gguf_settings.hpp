@@ -7,8 +7,9 @@
 
 namespace tessera {
 
-// Writes every setting that `settings` has under GGUF's key. Settings for which GGUF has no key are left out, so a tokenizer must be in the
-// form of lists (list_tokenizer()). Errors: those of the settings; invalid_argument, there is no architecture; out_of_memory.
+// Writes every setting of `settings` under GGUF's key for it. Settings for which GGUF has no key are left out. GGUF has no key for a
+// tokenizer.json or a tokenizer.model, so convert such a tokenizer into lists first (list_tokenizer()). Errors: those of the settings;
+// invalid_argument, there is no architecture; out_of_memory.
 [[nodiscard]] Status write_settings(GgufWriter& writer, const Settings& settings) noexcept;
 
 }  // namespace tessera

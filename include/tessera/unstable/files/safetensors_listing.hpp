@@ -1,5 +1,5 @@
-// Lists the tensors of safetensors files under the files' own names and types, for tessera-inspect. (A ModelSource lists other tensors: the
-// tensors of this library, each of which is made from one or several of the files' tensors.)
+// Lists the tensors of safetensors files under the files' own names and types, for tessera-inspect. (A ModelSource does not: it lists the
+// library's own tensors, each of which is made from one or several of the files' tensors.)
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct SafetensorsListing {
   std::vector<Tensor> tensors;     // in the order of (part, offset)
 };
 
-// Lists the tensors of a folder, or of one file. The files' headers are checked as for an engine. Errors: not_found, a file of the model is
-// missing; unsupported; corrupt_file; io.
+// Lists the tensors of a folder or of one file. The headers of the files are checked as when an engine is loaded. Errors: not_found, a file
+// of the model is missing; unsupported; corrupt_file; io.
 [[nodiscard]] Result<SafetensorsListing> list_safetensors(const std::filesystem::path& path) noexcept;
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// Writes a model as a folder as hubs publish models: config.json, the tokenizer's files, and safetensors files. open_model() reads the
-// folder.
+// Writes a model as a folder, in the form in which hubs publish models: config.json, the tokenizer's files, and safetensors files.
+// open_model() can read such a folder.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@
 namespace tessera {
 
 struct FolderOptions {
-  // The type of matrices: F32, F16 or BF16. Without a type, matrices of these three keep theirs, and quantised ones become BF16.
+  // The type of matrices in the folder: F32, F16 or BF16. nullopt: matrices of these three types keep theirs, and quantised matrices become
+  // BF16.
   std::optional<DType> type = {};
   std::uint64_t shard_bytes = std::uint64_t{5} << 30;  // most bytes of tensors in a safetensors file; a larger model becomes several files
   std::function<void(std::uint64_t bytes)> on_written = {};  // called with the bytes of tensors written since the last call
   std::stop_token stop = {};
 };
 
-// Contents of the folder that write_folder() has written or would write.
+// What the folder contains that write_folder() has written, or that plan_folder() says it would write.
 struct FolderSummary {
   struct File {
     std::string name;  // "model.safetensors"
@@ -42,13 +43,13 @@ struct FolderSummary {
   std::string config;            // the text of config.json
 };
 
-// Returns the folder that write_folder() would write. Errors: unsupported, no type of folder that this library reads can describe the
-// model, or the steps of its tokenizer are not known; those of reading the model.
+// Returns what write_folder() would write, without writing. Errors: unsupported, no model_type of config.json that this library reads can
+// describe the model, or the steps of its tokenizer are not known; those of reading the model.
 [[nodiscard]] Result<FolderSummary> plan_folder(const ModelSource& model, const FolderOptions& options) noexcept;
 
-// Writes the folder `path`, which must not exist, or must be an empty folder. The folder appears only when it is complete: the function
-// writes it under another name beside `path`, opens it, compares it with the model, and renames it. Memory: some MB, and a few times the
-// largest tensor whose rows change places. Errors: those of plan_folder(); invalid_argument, `path` exists and is not an empty folder; io;
+// Writes the folder `path`, which must not exist or must be an empty folder. It appears only when it is complete: the function writes a
+// folder of another name beside `path`, opens it, compares it with the model, and renames it. Memory: some MB, and a few times the largest
+// tensor whose rows change their order. Errors: those of plan_folder(); invalid_argument, `path` exists and is not an empty folder; io;
 // cancelled. After an error no files are left.
 [[nodiscard]] Result<FolderSummary> write_folder(const ModelSource& model, const std::filesystem::path& path, const FolderOptions& options) noexcept;
 

@@ -1,11 +1,12 @@
-// Counts the service of each tenant, for fair_by_tenant(). Sheng et al., "Fairness in Serving Large Language Models" (OSDI 2024),
-// algorithm 2: a tenant's counter (`service`) is the sum of its tokens times their prices, divided by its weight. When a tenant comes back
-// after a pause, its counter is lifted to the floor. The floor is the least counter of the tenants that have requests; if no tenant has
-// requests, the counter of the last tenant that had requests. So a tenant gets no additional service for the time of its absence.
+// Counts how much service each tenant (user of a scheduler) has had, for fair_by_tenant(). Sheng et al., "Fairness in Serving Large
+// Language Models" (OSDI 2024), algorithm 2: a tenant's counter (`service`) is the sum of its tokens times their prices, divided by its
+// weight. When a tenant comes back after a time without requests, its counter is raised to the *floor*, so that it is not served first for
+// all the time of its absence. The floor is the least counter of the tenants that have requests; if no tenant has requests, the counter of
+// the last tenant that had some.
 //
-// A tenant without requests whose counter is not above the floor is forgotten: its counter would be lifted to the floor anyway. So memory
-// and the time of each call grow with the tenants that have requests, not with all tenants that were ever named. Exception: a tenant with a
-// weight of its own is never forgotten.
+// If a tenant has no requests and its counter is not above the floor, it is forgotten: its counter would be raised to the floor anyway. So
+// memory and the time of each call grow with the tenants that have requests, not with all tenants that were ever named. Exception: a tenant
+// with a weight of its own is never forgotten.
 //
 //   tessera::Tenants tenants;
 //   auto& tenant = tenants.named("a");
@@ -34,15 +35,15 @@ class Tenants {
 
   using Tenant = TenantFigures;
 
-  // Returns the tenant of this name; the first call for a name makes the tenant. The reference is valid until the last of the tenant's
-  // requests has ended. Throws bad_alloc; then nothing has changed.
+  // Returns the tenant of this name, and makes it at the first call. The reference is valid until the last of the tenant's requests has
+  // ended. Throws bad_alloc; then nothing has changed.
   Tenant& named(std::string_view name);
-  // Throws bad_alloc.
+  // Sets the weight by which the tenant's service is divided. Throws bad_alloc.
   void set_weight(std::string_view name, double weight);
 
-  // Counts a request of a tenant that named() has returned.
+  // Counts a new request of the tenant.
   void submitted(Tenant& tenant) noexcept;
-  // Counts the end of a request. The tenant may be forgotten with its last request: do not use the reference after that.
+  // Counts the end of a request of the tenant. If it was the last one, the tenant may be forgotten: do not use the reference after that.
   void ended(Tenant& tenant) noexcept;
   void computed_prompt(Tenant& tenant, std::uint64_t tokens) const noexcept {
     tenant.service += static_cast<double>(tokens) * prices_.prompt / tenant.weight;
