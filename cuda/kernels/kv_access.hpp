@@ -33,8 +33,9 @@ TESSERA_DEVICE std::uint64_t page_at(const std::uint64_t* pages, const KvLayer& 
   return pages[kv_page_of(layer, position)];
 }
 
-// One token's key or value of one head. Its page must exist. Elements are stored one by one, not in pairs, because a pair of values belongs
-// to two tokens, and another warp may store the other token's element at the same time.
+// Loads and stores one token's key or value of one head. The token's page must exist. Elements are stored one by one. To store the two
+// elements of a pair together would be a race: a pair of values belongs to two tokens, and another warp may store the other token's element
+// at the same time.
 template <class Codec, kv::KeyOrValue part>
 class KvToken {
  public:

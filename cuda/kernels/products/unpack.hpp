@@ -12,8 +12,8 @@ inline constexpr unsigned kUnpackThreads = 256;
 
 enum class UnpackStore : std::uint32_t { set, add };
 
-// unpack_rows_<form>: computes scale * row indices[i] of the table, where the row's values are those of the format's decode(). Stores the
-// result as row i of out, or adds it to that row (`store`). grid.x: rows of out.
+// unpack_rows_<form>: reads rows of a table, for example the embeddings of tokens. Row i of `out` becomes scale * row indices[i] of the
+// table, or is increased by it (`store`). Values are those that the format's decode() returns. grid.x: rows of out.
 struct UnpackRowsArgs {
   DeviceMatrix table;
   const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow
