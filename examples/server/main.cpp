@@ -187,8 +187,8 @@ int serve(Options options) {
   ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text, .events = events.get(),
                                        .logs = !options.has_one_model()});
   load_pinned(models, loader);
-  // Until here a signal ends the program at once. From here on this function waits for signals. The server's threads are made later, and
-  // get no signals. The object is static, because a thread may still wait in it when the program ends.
+  // Until here SIGINT and SIGTERM end the program at once. From here on this function waits for these signals. The server's threads are
+  // made later, so they get no signals. `signals` is static, because a thread may still wait in it when the program ends.
   static const EndSignals signals;
   workers.start(options.workers);
   loader.start();

@@ -101,8 +101,9 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
-// Returns whether a Host header names this machine. A foreign web page can make its own host name resolve to this machine (DNS rebinding),
-// but the Host header of its requests is still the page's host name.
+// Returns whether a Host header names this machine; other requests are refused. The reason: a foreign web page can make its own host name
+// resolve to this machine (DNS rebinding), and would then be allowed to read the answers. But the Host header of its requests is still the
+// page's host name.
 bool is_this_machine(std::string_view host) {
   const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);
   const std::string_view name = host.substr(0, colon);

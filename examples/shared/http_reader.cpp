@@ -62,8 +62,8 @@ Target target_of(std::string_view text) {
 
 void HttpReader::add(std::string_view bytes) { buffer_.commit(net::buffer_copy(buffer_.prepare(bytes.size()), net::buffer(bytes))); }
 
-// RFC 9112, 2.2: some clients send an additional empty line after a body. Skips only a few empty lines, so that no client can keep a
-// connection open with them.
+// Skips empty lines in front of a request, because some clients send an additional empty line after a body (RFC 9112, 2.2). Skips only a
+// few, so that no client can keep a connection open with them.
 bool HttpReader::skips_empty_lines() {
   constexpr int kMost = 8;
   while (skipped_ < kMost) {

@@ -17,10 +17,10 @@
 //   segment   kSegmentKeys keys, beginning at a multiple of this number: m, l and o start afresh
 //   total     segments merged left to right (Merge), from l = o = 0; out = o * (1 / l)
 // With a softcap each score s becomes softcap * tanh(s / softcap). Global keys in front of a window are segments of their own, before those
-// of the window. A head's sink logit `sink` joins the total at the end: m = max(m, sink), o = o * exp(old m - m), l = l * exp(old m - m) + exp(sink - m).
-// If keys and values are stored rotated (kv/rotation.hpp), the query is rotated first, the stored elements are used as they are, and `out`
-// is rotated back. Chunks and segments in which the query sees no key are skipped. Keys that a query does not see, pages that were freed, and slots
-// that were never written do not enter the result, whatever bytes they have.
+// of the window. A head's sink logit `sink` joins the total at the end: m = max(m, sink), o = o * exp(old m - m), l = l * exp(old m - m) +
+// exp(sink - m). If keys and values are stored rotated (kv/rotation.hpp), the query is rotated first, the stored elements are used as they
+// are, and `out` is rotated back. Chunks and segments in which the query sees no key are skipped. Keys that a query does not see, pages
+// that were freed, and slots that were never written do not enter the result, whatever bytes they have.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,8 @@ class Graph {
  public:
   using Progress = std::function<void(std::size_t done, std::size_t total)>;
 
-  // Reads the graph of this edition of the index. nullopt: there is no file, or the graph is stale, damaged or not the one that make() has
+  // Reads the graph from its file, if the file belongs to the index as it is now (`index`). Returns nullopt, and the caller makes a new
+  // graph or searches without one, if there is no file, or if the graph is of an older edition, damaged, or not the one that make() has
   // written.
   [[nodiscard]] static std::optional<Graph> load(const std::filesystem::path& file, std::uint32_t dimensions, const IndexCounts& index, Store& store);
   // Makes the graph, and writes the graph to the file and the file's hash to the store. Throws Failure.

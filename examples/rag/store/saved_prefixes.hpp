@@ -37,8 +37,8 @@ class SavedPrefixes {
   // Puts the passages that begin a saved chain first; the others keep their order. `passages`: the texts, the best first.
   [[nodiscard]] PassageOrder best_order(std::span<const std::string> passages);
 
-  // Reads a saved chain: its pages are added to the engine's prefix index, where prompts find them. If the file is damaged, or of another model,
-  // removes the file and returns false.
+  // Loads a saved chain: reads the file, and adds its pages to the engine's prefix index, where prompts find them. If the file is damaged
+  // or was written for another model, removes the file and returns false.
   bool restore(const tessera::Engine& engine, const std::string& file);
 
   // Saves the keys and values of `tokens`: the tokens of a prompt up to the end of `passages`. Takes keys and values from the prefix index,

@@ -9,8 +9,8 @@
 
 namespace server {
 
-// Returns {"total", "cache", "processed", "time_ms"}, as llama.cpp's server does: tokens of the prompt, tokens that were cached, computed
-// tokens (with the cached ones), and milliseconds since the prompt's first step began.
+// Returns the progress as JSON, in the form of llama.cpp's server: {"total": tokens of the prompt, "cache": tokens that were cached,
+// "processed": tokens that are computed or were cached, "time_ms": milliseconds since the prompt's first step began}.
 [[nodiscard]] tessera::Json to_json(const PromptProgress& progress);
 
 // Makes comments that show the progress in a stream, for clients that have not asked for events of progress: `: prompt_progress {...}`.

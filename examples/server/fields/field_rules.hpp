@@ -41,9 +41,10 @@ inline constexpr std::string_view kDrawingFields =
 
 [[nodiscard]] std::span<const FieldRule> field_rules();
 
-// Removes fields that are not read, and null fields, from the body, and notes the fields without effect. A field without a rule is ignored.
-// Exception: a field without a rule is refused if its name suggests that it constrains the answer ("guided_...", "...schema"), so that no
-// client takes free text for a constrained answer. Errors: ApiError of status 400 that names the field.
+// Removes from the body all null fields and all fields that the endpoint does not read, and notes the removed fields that are not null. A
+// field without a rule is removed too. Exception: if the name of a field without a rule suggests that it constrains the answer
+// ("guided_...", "...schema"), the request is refused, so that no client takes free text for a constrained answer. Errors: ApiError of
+// status 400 that names the field.
 void sift(tessera::Json& body, Endpoint endpoint, Notes& notes);
 
 }  // namespace server

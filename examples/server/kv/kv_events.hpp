@@ -32,8 +32,8 @@ class KvEventWriter {
   [[nodiscard]] std::string write(const tessera::KvEvent& event);
 
  private:
-  // Hashes of the pages that can be found now. KvEvent::before of a sequence's first page is not in this set, because it is not the hash of
-  // a page.
+  // Hashes of the pages that were published as stored and not yet as removed. KvEvent::before of a sequence's first page is not the hash of a
+  // page, so it is not in this set; in its place nil is published.
   std::unordered_set<std::uint64_t> stored_;
 };
 
