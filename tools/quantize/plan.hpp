@@ -34,8 +34,8 @@ struct TensorPlan {
 // added, not multiplied, so each error would show. Routers of experts and convolutions are small, and results depend strongly on them.
 [[nodiscard]] bool is_delicate(std::string_view name) noexcept;
 
-// Makes a step for each tensor, in file order. Error, with the tensor's name: a tensor that is quantised already would change its format,
-// and `requantize` is false.
+// Makes the plan: a step for each tensor, in file order. Error, with the tensor's name: the format of a tensor that is quantised already
+// would change, and `requantize` is false.
 [[nodiscard]] Result<std::vector<TensorPlan>> make_plan(const ModelSource& model, const Options& options);
 
 }  // namespace tessera::quantize

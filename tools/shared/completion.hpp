@@ -1,4 +1,5 @@
-// Scripts with which a shell completes a program's options. Like --help, they are made from CLI11's data on the options.
+// Makes the scripts with which a shell completes a program's options when the user presses Tab. Like --help, they are made from CLI11's
+// data on the options.
 #pragma once
 
 #include <string>

@@ -135,8 +135,8 @@ class Llama(nn.Module):
         for name, p in self.named_parameters():
             if p.dim() < 2:
                 continue
-            # The embedding has a large deviation, so that tokens differ clearly in the residual stream. With a deviation of 0.02,
-            # names looked alike, and the model learnt late to copy them.
+            # The standard deviation of the initial weights. The embedding has a large one, so that tokens differ clearly in the residual
+            # stream. With 0.02, names looked alike, and the model learnt late to copy them.
             std = 0.1 if "token_embd" in name else p.shape[1] ** -0.5
             if "attn_output" in name or "ffn_down" in name:
                 std /= (2 * self.cfg.n_layers) ** 0.5
