@@ -39,8 +39,8 @@ struct MatrixKernel {
 // done.
 [[nodiscard]] double time_together(std::size_t threads, const std::function<void(std::size_t)>& task);
 
-// The machine that computes. Its limits are measured again and again, because they change while other programs run: a result is compared
-// with limits of about the same time.
+// The machine that computes (a CPU or a GPU), as the tests see it: measure() returns its limits. The limits are measured again and again,
+// because they change while other programs run: a result is compared with limits of about the same time.
 class Machine {
  public:
   Machine() = default;

@@ -30,8 +30,8 @@ template <std::size_t Ahead, int Locality>
   return result;
 }
 
-// The same kernels for processors with vectors of 64 bytes (AVX-512). These need fewer instructions for a cache line, so that more reads
-// are in flight at a time.
+// The same three ways for processors with vectors of 64 bytes (AVX-512). With 64 bytes a vector, reading a cache line takes fewer
+// instructions, so more reads are in flight at a time.
 #if defined(__x86_64__)
 #define TESSERA_BENCH_WIDE __attribute__((target("avx512f")))
 bool has_wide() noexcept { return __builtin_cpu_supports("avx512f"); }
