@@ -41,9 +41,10 @@ inline constexpr std::string_view kDrawingFields =
 
 [[nodiscard]] std::span<const FieldRule> field_rules();
 
-// Removes from the body all null fields and all fields that the endpoint does not read, and notes the removed fields that are not null. A
-// field without a rule is removed too. Exception: if the name of a field without a rule suggests that it constrains the answer
-// ("guided_...", "...schema"), the request is refused, so that no client takes free text for a constrained answer. Errors: ApiError of
+// Removes from the body everything that the endpoint does not read. Null fields are removed. For any other field its rule decides (Fate).
+// read: the field stays. ignored: it is removed and noted. refused: throws, but if the value is one that changes nothing, the field is
+// only removed. A field without a rule is ignored. Exception: if the name of a field without a rule suggests that it constrains the answer
+// ("guided_...", "...schema"), the field is refused, so that no client takes free text for a constrained answer. Errors: ApiError of
 // status 400 that names the field.
 void sift(tessera::Json& body, Endpoint endpoint, Notes& notes);
 
