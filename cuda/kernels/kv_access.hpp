@@ -155,8 +155,8 @@ TESSERA_DEVICE void warp_rotate(float* head, std::uint32_t dim, kv::Turn turn) {
   sync_warp();
 }
 
-// Returns the codec's scale for a head's numbers. To find the largest magnitude, magnitudes are compared as integers: then the order of
-// comparisons does not matter, and infinity and NaN are the largest.
+// Returns the scale with which the codec encodes a head's numbers; it depends on their largest magnitude. Magnitudes are compared as
+// integers: then the result does not depend on the order of comparisons, and infinity and NaN count as the largest.
 template <class Codec>
 TESSERA_DEVICE float warp_scale(const WarpHead& head) {
   std::uint32_t largest = 0;

@@ -1,5 +1,5 @@
-// Convolutions and recurrences along each sequence. Each thread computes its own columns or state values, and goes through the rows of a
-// run.
+// The kernels of recurrent layers: convolutions and recurrences along each sequence. Each thread computes its own columns or state values,
+// and goes through the rows of a run (the step's consecutive rows of one sequence).
 #include "cuda/kernels/recurrent.hpp"
 
 #include <cmath>

@@ -32,8 +32,8 @@ Status ManyRowProducts::open(const std::shared_ptr<Device>& device, const std::s
   return {};
 }
 
-// Switches to our own kernels for all products, because cuBLASLt cannot be used. explain() gives the reason; engines that must not fall
-// back refuse to load.
+// Called when cuBLASLt cannot be used: from now on our own kernels compute all products. `why`: the reason, which explain() shows. Engines
+// that must not fall back check this and refuse to load.
 void ManyRowProducts::give_up(std::string why) noexcept {
   reason_ = std::move(why);
   gemm_.reset();

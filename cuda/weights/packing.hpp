@@ -22,8 +22,8 @@ struct Stretch {
   std::uint64_t bytes = 0;
 };
 
-// Returns, for each plane, where pack_rows() puts outputs [first, first + count) in the staging buffer, and where they belong in the
-// matrix. Planes that the form does not have get an empty entry.
+// Says what to copy after pack_rows() has packed outputs [first, first + count). Returns for each plane where its bytes are in the staging
+// buffer, and where they belong in the matrix. Planes that the form does not have get an empty entry.
 [[nodiscard]] std::array<Stretch, kPlanes> stretches(const DeviceMatrix& matrix, std::uint64_t first,
                                                      std::uint64_t count) noexcept;
 

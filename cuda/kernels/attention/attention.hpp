@@ -69,8 +69,8 @@ struct AttentionTile {
   std::uint32_t globals;   // number of first keys that some query sees in addition to [begin, end); such tiles are not split
 };
 
-// Arguments of one launch, which computes all tiles of one query class. Grid: (tiles, kv_heads, the largest AttentionTile::splits);
-// kAttentionThreads threads in a block.
+// Arguments of one launch of an attention kernel, which computes all tiles of one query class. Grid: (tiles, kv_heads, the largest
+// AttentionTile::splits of a tile); kAttentionThreads threads in a block.
 struct AttentionArgs {
   KvLayer layer;
   KvTables tables;
@@ -147,8 +147,8 @@ struct SegmentRange {
   return ((block * kv_heads + kv_head) * query_class + query) * partial_floats(value_dim);
 }
 
-// The maximum score m and the sum l of the exponentials of a softmax over some keys. The weighted sum o [value_dim] of the keys' values is
-// stored separately.
+// The state of a softmax over some keys: m, the maximum score, and l, the sum of the exponentials. (The weighted sum o [value_dim] of the
+// keys' values belongs to it too, but is stored separately.)
 struct SoftmaxState {
   float m = -__builtin_inff();
   float l = 0.0f;

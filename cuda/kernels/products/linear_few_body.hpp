@@ -26,9 +26,9 @@ TESSERA_DEVICE constexpr std::uint32_t staged_four(std::uint32_t four) { return 
 template <DeviceForm form, unsigned n_rows>
 struct FewShape {
   static constexpr FormParts parts = form_parts(form);
-  // at_once: how many units of each output a lane loads in one step, one or two. (A unit is the weights that 16 bytes of the quants plane
-  // hold, packed_layout.hpp.) Two units need more registers. A lane loads two only if the registers of a multiprocessor are still enough
-  // for two blocks of 256 threads (`small`, measured for each form).
+  // at_once: how many units of each output a lane loads in one step. (A unit is the weights that 16 bytes of the quants plane hold,
+  // packed_layout.hpp.) Two if `small`, otherwise one. Two units need more registers; `small` says with which forms and numbers of rows
+  // (measured) a multiprocessor then still has enough registers for two blocks of 256 threads.
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
   // chunk: how many values of a row are in shared memory at a time; a multiple of the values that a step multiplies. staged: how many
@@ -58,8 +58,8 @@ TESSERA_DEVICE float sum_items(float (&items)[N]) {
   }
 }
 
-// Multiplies one unit of each of four outputs by the rows `x`, and adds the products to acc [row][output]. `first_four`: the group of four
-// values in a row of x by which the unit's first four weights are multiplied.
+// Multiplies one unit of each of four outputs by the rows `x`, and adds the products to acc [row][output]. `first_four`: where in a row of
+// x the values begin by which the unit is multiplied, counted in groups of four values.
 template <DeviceForm form, unsigned n_rows>
 TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
                                   const Floats4 (&x)[n_rows][FewShape<form, n_rows>::staged], std::uint32_t first_four,

@@ -23,9 +23,9 @@ struct UnpackRowsArgs {
   UnpackStore store;
 };
 
-// unpack_half_<form>, for quantised forms: writes outputs [first, first + gridDim.x) of the matrix as f16  [gridDim.x][inputs]. Values out
-// of f16's range become its largest number. (f32, f16 and bf16 need no unpacking: their rows lie as they are, stride[0] bytes apart.)
-// grid.y: inputs / kHalfTile, rounded up.
+// unpack_half_<form>: writes outputs [first, first + gridDim.x) of a quantised matrix as f16  [gridDim.x][inputs], so that cuBLASLt can
+// multiply them. Values out of f16's range become its largest number. grid.y: inputs / kHalfTile, rounded up. (There is no such kernel for
+// f32, f16 and bf16: cuBLASLt reads these rows where they are, stride[0] bytes apart.)
 struct UnpackHalfArgs {
   DeviceMatrix weight;
   std::uint16_t* out;  // aligned to 16 bytes
