@@ -32,8 +32,8 @@ class Embedder {
   // Returns the most tokens of a text that the model reads, special tokens around the text included.
   [[nodiscard]] std::size_t most_tokens() const;
 
-  // Returns the vectors of a file's passages, each with the file's path and its heading in front  [passages, dimensions]. Throws Failure;
-  // cancelled, if `stop` was requested.
+  // Computes a vector for each passage of a file  [passages, dimensions]. The encoded text is the file's path, the passage's heading and
+  // its text. Throws Failure, with the code cancelled if `stop` was requested.
   [[nodiscard]] std::vector<float> passages(std::string_view path, std::span<const Passage> passages, const std::stop_token& stop) const;
   [[nodiscard]] std::vector<float> query(std::string_view text, const std::stop_token& stop) const;
 

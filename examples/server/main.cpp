@@ -58,8 +58,8 @@ void look_at(ConfiguredModel& model, const Options& options, const std::optional
   model.card = make_card(model.id, *source, value(Engine::plan(*source, engine)), template_of(chat_template, *source));
 }
 
-// Returns the models of this server with their cards. A file of --models that cannot be read is listed with its fault. Throws Failure if a
-// file that -m names cannot be read.
+// Returns the models of this server with their cards. If a file of the folder --models cannot be read, it is listed with its fault. If a
+// file that -m names cannot be read, throws Failure.
 std::vector<ConfiguredModel> configure(const Options& options, const std::optional<std::string>& chat_template, std::uint64_t memory) {
   std::vector<ConfiguredModel> models = list_configured(options.names);
   if (models.empty()) models.push_back(own_model(options));

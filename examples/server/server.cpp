@@ -121,8 +121,9 @@ bool is_json(std::string_view content_type) {
 // Returns whether a client asks for a page, as browsers do: its Accept names text/html.
 bool asks_for_page(const HttpRequest& request) { return request.header("accept").find("text/html") != std::string_view::npos; }
 
-// Returns whether the media type is curl's default for -d, which Ollama's examples use. Accepting this type is safe: a page's form cannot
-// send JSON in a body of this type, and a script of another origin sends the header Origin.
+// Returns whether the media type is the one that curl -d sends by default, or absent. Ollama's examples use curl so, with JSON in the body.
+// Accepting this type is safe: a form on a foreign page cannot send JSON in a body of this type, and a script of another origin sends the
+// header Origin, by which it is refused.
 bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
 
 // Returns headers that let the page load scripts and everything else only from this server, and let no other page show it in a frame.

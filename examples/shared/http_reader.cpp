@@ -22,8 +22,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Returns whether the first line of a chunk (size, then extensions) ends within quotes, which is malformed: Beast would look for the
-// closing quote in the chunk's data. `around`: the unread bytes, from the end of the previous chunk on.
+// Detects a malformed chunk, whose first line (size, then extensions) ends within quotes: Beast would look for the closing quote in the
+// chunk's data. Returns true for such a line. `around`: the unread bytes, from the end of the previous chunk on.
 bool ends_in_quotes(std::string_view around) {
   if (around.starts_with("\r\n")) around.remove_prefix(2);
   const std::size_t end = around.find("\r\n");

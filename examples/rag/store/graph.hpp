@@ -1,5 +1,5 @@
-// A graph of vectors (HNSW; Malkov & Yashunin 2016) that finds near vectors without looking at all vectors. The graph is kept in a file
-// beside the index. It is made anew if the index has changed since, or if the file's hash is not the one in the index.
+// Finds near vectors without looking at all vectors, by a graph (HNSW; Malkov & Yashunin 2016). The graph is kept in a file beside the
+// index. If the index has changed since the graph was made, or if the file's hash is not the one in the index, the graph is made anew.
 #pragma once
 
 #include <cstddef>

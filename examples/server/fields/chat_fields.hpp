@@ -45,8 +45,8 @@ struct ChatFields {
   bool hides_reasoning = false;                 // the answer says that there was reasoning, without its text
 };
 
-// Reads messages, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, thinking_token_budget,
-// chat_template_kwargs, continue_final_message, and the fields of read_guided().
+// Reads the fields of a chat request: messages, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort,
+// thinking_token_budget, chat_template_kwargs, continue_final_message, and those of read_guided().
 [[nodiscard]] ChatFields read_chat(Fields& fields, const RequestLimits& limits, Notes& notes);
 
 // Reads `tools`: functions and custom tools in the form of OpenAI's chat. Tools of a service are left out and noted.

@@ -53,8 +53,9 @@ class KvEventPublisher {
 
   // Sets the address of this server for topics, "HOST:PORT", at which routers reach the server. Call this before sink().
   void set_address(std::string address) { address_ = std::move(address); }
-  // Returns a function that publishes a model's events. When the function is destroyed, it publishes that all pages of the model are gone.
-  // The publisher must outlive the function. Only one thread at a time may call the function.
+  // Returns a function that publishes the events of `model`. When the model is unloaded, the function is destroyed, and its destruction
+  // publishes that all pages of the model are gone. The publisher must outlive the function. Only one thread at a time may call the
+  // function.
   [[nodiscard]] Sink sink(const std::string& model);
 
  private:

@@ -48,8 +48,8 @@ const char* name_of(Outcome outcome) {
   return "";
 }
 
-// Returns the most bytes of a saved session of this model: the keys and values of a full context, the same again as a margin for tokens,
-// checkpoints and checksums, and 1 MiB.
+// Returns an upper bound of the bytes of a saved session of this model: the keys and values of a full context, the same amount again for
+// tokens, checkpoints and checksums, and 1 MiB.
 std::uint64_t most_bytes_of(const tessera::Plan& plan) { return 2 * plan.kv + (std::uint64_t{1} << 20); }
 
 // Returns the client's key as a value of the header Authorization. The other server accepts the same keys.
