@@ -1,5 +1,5 @@
-// tessera-quality: measures how much a way of computing changes a model's predictions, compared with float32. Also measures how well an
-// embedding model finds documents.
+// tessera-quality: measures how much the predictions of a model change if something is computed less exactly (weight formats, KV caches,
+// kernels), compared with float32. Also measures how well an embedding model finds documents.
 #include <unistd.h>
 
 #include <algorithm>

@@ -13,9 +13,9 @@ enum class IdleInterrupt : std::uint8_t {
   ends,   // the program ends with status 130
 };
 
-// While an Interrupts object exists, a thread waits for Ctrl-C and handles it. POSIX: SIGINT is blocked, and the object's thread waits for
-// it. Make the object before other threads, because they must block SIGINT too. If the parent process ignores SIGINT (a shell's background
-// job), SIGINT stays ignored. Make only one object at a time.
+// While an object exists, a thread waits for Ctrl-C and does what begin() and IdleInterrupt say. On POSIX, SIGINT is blocked and this
+// thread receives it; make the object before other threads, because they must block SIGINT too. If the parent process ignores SIGINT (a
+// shell's background job), SIGINT stays ignored. Make only one object at a time.
 class Interrupts {
  public:
   // `before_end`: a function that is called before Ctrl-C ends the program; nullptr: none. It runs on another thread while the program's

@@ -1,5 +1,5 @@
-// The two limits of a machine that a roofline shows: how fast it reads memory, and how fast it multiplies matrices. They come from kernels
-// that only read or multiply, or from the command line.
+// The limits of a machine, with which results are compared (a roofline shows both): how fast the machine reads memory, and how fast it
+// multiplies matrices. They are measured by kernels that only read or only multiply, or stated on the command line.
 #pragma once
 
 #include <cstddef>
