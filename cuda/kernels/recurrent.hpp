@@ -1,7 +1,7 @@
 // Arguments of the kernels of recurrent layers. States lie in KV pages, in the layout of backend/recurrent_state.hpp. All sums have the
 // order of the CPU's kernels (cpu/kernels/recurrent.cpp), so with the same inputs the bits are the same. Exception: the sum of squares by
-// which q and k of a delta net are normed. Lane l of a warp adds up elements l, l + 32, ... by fused multiply-adds; then warp_sum() adds
-// the lanes' sums.
+// which q and k of a delta net are normed has another order: lane l of a warp adds up elements l, l + 32, ... by fused multiply-adds; then
+// warp_sum() adds the lanes' sums.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ namespace tessera::cuda {
 
 // The forms in which a device holds weights: the forms of formats::PackedForm that take blocks apart, and two forms (open, open_min) for
 // blocks that are opened when they are packed. An opened block has an integer q of 8 bits for each weight, and a scale (f32) for each 16
-// weights: a weight is scale * (q - 128). With open_min it also has an addend for each 16 weights, which is added.
+// weights. With open_min it has an addend for each 16 weights too. A weight is scale * (q - 128), or scale * (q - 128) + addend.
 enum class DeviceForm : std::uint8_t {
   f32, f16, bf16, block32_4, block32_4_min, block32_5, block32_5_min, block32_8, block256_4, block256_5, block256_6,
   open, open_min,

@@ -28,8 +28,9 @@ struct PruneOptions {
 [[nodiscard]] Status parse_prune(std::string_view text, PruneOptions& into);
 
 // Returns the model without its least important parts. Prints the sizes that are left and, if there is a text, the perplexity before and
-// after. - Layers are removed one after another. Each time, the layer is removed without which the text's perplexity is lowest. - Columns
-// and heads are removed that contribute least to the output of their layer's attention or FFN. An input of the output matrix
+// after.
+// - Layers are removed one after another. Each time, the layer is removed without which the text's perplexity is lowest.
+// - Columns and heads are removed that contribute least to the output of their layer's attention or FFN. An input of the output matrix
 //   contributes the mean square of the input, times the sum of the squares of its weights, as a share of the layer. The mean squares come
 //   from `importance` (an imatrix) if there is one, else from the text; without both they are 1. Each layer keeps at least a quarter of its
 //   columns, and one KV head.

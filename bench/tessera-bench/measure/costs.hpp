@@ -1,7 +1,7 @@
 // Computes the cost of a model's steps, for any engine: bytes that must be read from memory, and floating-point operations. The costs are
 // nominal: they include work that an engine can leave out, such as most rows of a prompt's last layer. Models with experts: it is assumed
-// that rows choose experts independently of each other. If each row takes k of a layer's E experts, a step of n rows reads on average E (1
-// - (1 - k/E)^n) of them.
+// that rows choose experts independently of each other. If each row takes k of a layer's E experts, a step of n rows reads on average
+// E (1 - (1 - k/E)^n) of them.
 #pragma once
 
 #include <cstdint>
