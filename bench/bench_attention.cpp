@@ -1,8 +1,8 @@
 // Measures attention on one thread, for every instruction set that runs here and every KV type. There are two kinds of benchmarks:
-//   - The kernels alone. A KV head has 64 elements and 8 query heads; pages have 32 tokens. The benchmarks alternate between four
-//     layers of four KV heads, so that the keys and values that decode reads are in no cache of a core.
-//   - One layer's attention in a decode step of 32 sequences with the same prompt of 4,096 tokens: once with shared pages of the prompt,
-//     once with a copy of these pages for each sequence. (Use --benchmark_enable_random_interleaving to run the two by turns.)
+//   - The kernels only. A KV head has 64 elements and 8 query heads; pages have 32 tokens. So that the keys and values are read from memory
+//     and not from a core's cache, as in decode, a benchmark alternates between four layers of four KV heads.
+//   - One layer's attention in a decode step of 32 sequences with the same prompt of 4,096 tokens. In one benchmark the sequences share the
+//     prompt's pages, in the other each sequence has a copy of the pages. (Use --benchmark_enable_random_interleaving to run the two by turns.)
 #include <benchmark/benchmark.h>
 
 #include <deque>

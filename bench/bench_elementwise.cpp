@@ -1,6 +1,6 @@
-// Measures the operations that are neither matrix products nor attention (norms, activations, rope, ...), and the preparation of a
-// product's input row, on one thread. Each benchmark, `OPERATION/SET`, is one operation with one instruction set on a row of 5632 values
-// (for rope: 88 heads of 64).
+// Measures, on one thread, the operations that are neither matrix products nor attention (norms, activations, rope, ...), and the
+// preparation of a product's input row. Each benchmark is called `OPERATION/SET` and runs one operation with the kernels of one instruction
+// set, on a row of 5632 values (for rope: 88 heads of 64).
 #include <benchmark/benchmark.h>
 
 #include <cmath>

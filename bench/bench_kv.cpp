@@ -77,8 +77,8 @@ void attend_once(const KvCache& cache, const std::vector<float>& q, std::vector<
   benchmark::DoNotOptimize(out.data());
 }
 
-// Measures attention over the contiguous and the paged cache of a Pair, by turns, 30 times or more. The counter `ratio` is the median of
-// (paged time / contiguous time). Arguments (state.range): KV type, tokens of a page, tokens of the context.
+// Measures attention over the contiguous and the paged cache of a Pair by turns, at least 30 times each. The counter `ratio` is the median
+// of (paged time / contiguous time). The benchmark's arguments, state.range(0) to (2): KV type, tokens of a page, tokens of the context.
 void attention(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   const auto context = static_cast<std::uint64_t>(state.range(2));
@@ -110,8 +110,8 @@ void attention(benchmark::State& state) {
   state.counters["pairs"] = static_cast<double>(ratios.size());
 }
 
-// Measures how many tokens a second are written to a cache of four layers, with reserve() and commit() for each token. Arguments
-// (state.range): KV type; 1: paged, 0: contiguous.
+// Measures how many tokens a second are written to a cache of four layers, with reserve() and commit() for each token. The benchmark's
+// arguments: state.range(0) is the KV type; state.range(1) is 1 for a paged cache, 0 for a contiguous one.
 void append(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   constexpr std::uint64_t kContext = 4096;
@@ -152,8 +152,8 @@ void fork_and_write(benchmark::State& state) {
   }
 }
 
-// Measures lookups of prompts of 100 pages of 32 tokens; half of the prompts' pages are in the index. Argument (state.range): pages in the
-// index.
+// Measures lookups of prompts in the prefix index. Each prompt has 100 pages of 32 tokens, and half of these pages are in the index. The
+// benchmark's argument state.range(0) is the number of pages in the index.
 void prefix_lookup(benchmark::State& state) {
   constexpr std::uint64_t kPages = 100, kTokens = kPages * 32;
   const auto prompts = static_cast<std::uint32_t>(static_cast<std::uint64_t>(state.range(0)) / kPages);
@@ -184,8 +184,8 @@ void prefix_lookup(benchmark::State& state) {
   state.counters["pages"] = static_cast<double>(pools.figures().cached_bytes / layout.page_bytes());
 }
 
-// Measures copying records, in the form that files have, out of a cache or into one. Arguments (state.range): KV type; 1: into the cache,
-// 0: out of the cache.
+// Measures copying records (keys and values in the form that files of saved sessions have) out of a cache or into one. The benchmark's
+// arguments: state.range(0) is the KV type; state.range(1) is 1 for copies into the cache, 0 for copies out of it.
 void records(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   constexpr std::uint64_t kTokens = 2048;
@@ -205,8 +205,8 @@ void records(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * 2 * buffer.size()));
 }
 
-// Measures saving a whole session of the default model to memory, or restoring it, checksums included. Arguments (state.range): KV type; 1:
-// restore, 0: save.
+// Measures saving a whole session of the default model to memory, or restoring it, checksums included. The benchmark's arguments:
+// state.range(0) is the KV type; state.range(1) is 1 to restore, 0 to save.
 void sessions(benchmark::State& state) {
   const auto dtype = static_cast<DType>(state.range(0));
   const auto engine = Engine::load(TESSERA_MODEL, {.threads = 2});

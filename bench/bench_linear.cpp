@@ -1,6 +1,6 @@
 // Measures the matrix products of each instruction set on one thread. A benchmark is called `linear/SET/FAMILY/FORM/ROWS` (FORM: the packed
-// form of the weights). Few rows are multiplied by a matrix larger than the caches; compare them with `read`, a plain loop that reads as
-// many bytes. Many rows are multiplied by a matrix of 2048 x 2048.
+// form of the weights; ROWS: rows of activations). With few rows, the matrix is larger than the caches, so that reading it limits the
+// speed; compare with the benchmark `read`, a plain loop that reads as many bytes. With many rows, the matrix has 2048 x 2048 weights.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -28,8 +28,8 @@ static_assert(std::size(kForms) == formats::kPackedForms);
 constexpr const char* kFamilies[] = {"reference", "f32", "int8", "bf16", "bf16x3", "bf16-pairs"};
 static_assert(std::size(kFamilies) == cpu::kFamilies);
 
-// Returns random bytes that serve as weights in every packed form: read as F16 or F32 they are numbers below 2, and none is denormal. They
-// lie in huge pages if there are any.
+// Returns random bytes that are usable as weights in every packed form. Read as F16 or F32 they are numbers below 2 and never denormal,
+// because denormals would slow the arithmetic down. The bytes lie in huge pages if there are any.
 const std::byte* weights() {
   static std::byte* const bytes = [] {
     void* mapped = mmap(nullptr, kStreamed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,5 @@
-// Measures the overhead of the thread pool's parallel_for(). The counter `overhead` is its time, in seconds, less the time that the tasks
-// alone would take if they were spread evenly over the threads.
+// Measures the overhead of the thread pool's parallel_for(). The counter `overhead` is the time of a call in seconds, minus the time that
+// the tasks themselves need if they are spread evenly over the threads.
 #include <benchmark/benchmark.h>
 
 #include <chrono>

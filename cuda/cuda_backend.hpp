@@ -1,6 +1,7 @@
-// The CUDA backend. Every operation puts kernels into one stream; end() and read() wait for them. Activations are f32. Products of few rows
-// use kernels of our own, which read packed weights (family cuda-f32). Products of many rows use cuBLASLt, with weights and activations in
-// 16 bits, unless the numerics are to be invariant.
+// The CUDA backend. Every operation only puts kernels into one stream; end() and read() wait for them. Activations are f32. Products of few
+// rows use kernels of our own, which read packed weights (family cuda-f32). Products of many rows use cuBLASLt, with weights and
+// activations in 16 bits. Exception: with Numerics::invariant, our own kernels compute all products, because cuBLASLt's results depend on
+// the number of rows.
 #pragma once
 
 #include <memory>

@@ -11,8 +11,9 @@ namespace {
 
 CUdeviceptr address_of(const void* at) noexcept { return reinterpret_cast<CUdeviceptr>(at); }
 
-// Cuts the parts into pieces that fit a buffer of `room` bytes. Calls piece(offset in the buffer, to, from, bytes) for each piece, and
-// done() when the buffer is full and at the end. Returns false at once if a call returns false.
+// Copies parts of any size by way of a buffer of `room` bytes: cuts the parts into pieces that fill the buffer one after another. Calls
+// piece(offset in the buffer, to, from, bytes) for each piece. Calls done(), which empties the buffer, whenever the buffer is full and once
+// at the end. If a call returns false, returns false at once.
 template <class Piece, class Done>
 bool in_rooms(std::span<const Transfer> parts, std::size_t room, Piece piece, Done done) noexcept {
   std::size_t used = 0;
@@ -78,8 +79,9 @@ void DeviceMemory::release(void* base, std::size_t) noexcept {
 bool DeviceMemory::read(std::span<const Transfer> parts) noexcept {
   const Device::Scope scope(*device_);
   const std::lock_guard lock(mutex_);
-  // piece() starts a copy from the device to the page-locked buffer, in which the pieces lie in the order of the parts. done() waits for
-  // the copies that were started, and then copies the bytes from the buffer to the parts' destinations.
+  // in_rooms() calls piece() and done(). piece() starts a copy of one piece from the device to the page-locked buffer, where the pieces lie
+  // in the order of the parts. done() waits for the copies that were started, and then copies the buffer's bytes to the parts'
+  // destinations.
   std::size_t part = 0, within = 0;  // destination of the next byte in the buffer: byte `within` of this part
   std::size_t waiting = 0;           // bytes in the buffer that are not at their destinations yet
   const auto piece = [&](std::size_t offset, void*, const void* from, std::size_t n) {

@@ -1,7 +1,7 @@
-// A device's memory for KV pages. Addresses are device addresses. Bytes go in and out through page-locked buffers, on a separate stream, so
-// that moving the pages of one session does not wait for the steps of other sessions. Exception: freeing memory may wait, because
-// cuMemFree does. The two streams need no order between them: kernels use a session's pages only inside a step, and Backend::end() waits
-// for the step.
+// A device's memory for KV pages: allocates it, and copies bytes between it and the host. Addresses are device addresses. Copies go through
+// page-locked buffers, on a stream of their own, so that moving the pages of one session does not wait for the steps of other sessions.
+// Exception: freeing memory may wait, because cuMemFree does. The copies' stream and the stream of the steps need no order between them:
+// kernels use a session's pages only inside a step, and Backend::end() waits for the step.
 #pragma once
 
 #include <mutex>

@@ -29,8 +29,9 @@ inline constexpr std::array<std::uint32_t, 2> kSlotRows = {1, 4};        // the 
   return 0;  // not reached: CudaBackend::holds_kv() refuses other types
 }
 
-// The table of activation functions. A row has the name of its CUDA kernels, activate_NAME and activate_gated_NAME, or says that models
-// with the activation are refused at load. The code does not compile if a kind has no row.
+// The table of activation functions: one row for each ActivationKind. If `computed` is by_kernels, the CUDA kernels activate_NAME and
+// activate_gated_NAME compute the function, with the row's `name` as NAME. If it is refused, models with this function are refused at load.
+// If a kind has no row, the static_assert below fails.
 enum class Computed : std::uint8_t { not_said, by_kernels, refused };
 struct ActivationRow {
   ActivationKind kind = ActivationKind::silu;

@@ -1,5 +1,5 @@
-// Recurrent layers on the device: where each row of a step finds and leaves its sequence's state, and the launches of their kernels
-// (kernels/recurrent.hpp).
+// Recurrent layers on the device: finds out where the state of each row's sequence is before and after a step, and launches the kernels of
+// kernels/recurrent.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Memory for the tables that a step uploads. The host fills the tables one after another, and the device reads them at the same offsets of
-// its own memory. reset() begins a new step; the device must have finished the last one. If a step needs more memory than the arena has,
-// the arena adds a block and keeps it.
+// Memory for the tables that a step uploads, in two copies: one of the host, one of the device. The host fills its copy, one table after
+// another; the device reads each table at the same offset of its own copy. reset() begins a new step; the device must have finished the
+// last one. If a step needs more memory than the arena has, the arena adds a block and keeps it.
 #pragma once
 
 #include <cstdint>

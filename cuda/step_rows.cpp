@@ -11,7 +11,7 @@ namespace tessera::cuda {
 
 namespace {
 
-// Uploads a list that has of_rows(row), converted to T, for each of `rows`. Returns the list's address on the device.
+// Uploads a list with one entry for each row of `rows`: of_rows(row), converted to T. Returns the list's address on the device.
 template <class T, class Of>
 Result<const T*> upload_of(StepArena& arena, std::span<const std::uint32_t> rows, const Of& of_rows) {
   TESSERA_TRY(const auto list, arena.add<T>(rows.size()));
@@ -70,8 +70,8 @@ void StepRows::find_kv_sets() {
   }
 }
 
-// Uploads the addresses of the pages of a set's sequences, for each group of layers. Sequences of other sets get no pages. Only pages up to
-// the last row's position are uploaded, since no later pages exist yet.
+// Uploads, for each group of layers, the addresses of the pages of all sequences whose KV layout is that of `set`. Sequences with another
+// layout get no pages in this table. Only pages up to the last row's position are uploaded, since no later pages exist yet.
 Status StepRows::upload_pages(StepArena& arena, KvSet& set) {
   page_counts_.assign(sequences_.size(), 0);
   for (const backend::RowTable& row : rows_) {

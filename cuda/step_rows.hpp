@@ -1,7 +1,7 @@
 // The rows of a step on the device: the tables that begin() uploads, and the present rows, on which operations work. The present rows are
-// at first all rows; after keep(), the wanted rows; after select(), the rows of a selection. keep() switches to the wanted rows' lists of
-// values (RowValues). select() does not switch to other lists: operations after select() read no such list, unless the selection has all
-// rows.
+// at first all rows of the step; after keep(), the wanted rows (whose outputs the caller needs); after select(), the rows of a selection.
+// The lists of values for each row (RowValues) exist for all rows and for the wanted rows: keep() switches to the second. There are no
+// lists for a selection, because operations after select() read none, unless the selection has all rows.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ struct RowValues {
   std::vector<const std::uint32_t*> sequences = {};
 };
 
-// The rows whose sequences have the same KV layout. Kernels are launched once for each set; for the rows of other sets,
-// RowValues::sequences has kNoSequence.
+// A KV set: the rows of a step whose sequences have the same KV layout. A kernel that reads or writes pages is launched once for each set.
+// In a set's launch, the rows of other sets are skipped: their entry in RowValues::sequences is kNoSequence.
 struct KvSet {
   // Rows whose keys and values go to branches too (backend::RowTable::also): for each such copy its row, sequence and position.
   struct Copies {

@@ -1,6 +1,7 @@
-// bench_adapters MODEL.gguf [RANK [KIND [ADAPTERS]]]: measures the cost of adapters. Makes random adapters of the rank (default 16) for
-// matrices of the layers (KIND: all of them, or only those of attention), and computes the same tokens with and without them, by turns.
-// Prints the medians of both rates, and the median of the ratios (tokens a second with adapters, divided by tokens a second without).
+// bench_adapters MODEL.gguf [RANK [KIND [ADAPTERS]]]: measures how much adapters slow a model down. Makes ADAPTERS random adapters
+// (default 16) of rank RANK (default 16) for matrices of the layers (KIND: all, the default, or attention), and computes the same tokens
+// with and without them, by turns. Prints the median of the tokens a second with adapters, the median without, and the median of the
+// ratios (with, divided by without).
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

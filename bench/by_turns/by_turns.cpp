@@ -1,4 +1,5 @@
-// Compares builds of the kernels: runs them by turns in one process, so that they meet the machine in the same state. See README.md.
+// Compares the speed of several builds of the kernels: runs them by turns in one process, so that changes of the machine's clock rate and
+// load affect all builds alike. See README.md.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -35,8 +36,8 @@ struct Options {
   std::exit(1);
 }
 
-// A library of kernels, named by PATH, PATH@BYTES or PATH@BYTES+. BYTES: how many bytes in front of its reads a kernel prefetches weights;
-// it prefetches one cache line in four, and with + every line.
+// One build to compare: a library of kernels. The command line names it by PATH, PATH@BYTES or PATH@BYTES+. BYTES: how many bytes beyond
+// its present reads a kernel prefetches weights. Without "+", the kernel prefetches one cache line in four; with "+", every line.
 struct Build {
   std::string name;
   std::vector<Contender> products;  // [threads]
@@ -60,8 +61,8 @@ struct Build {
   }
 };
 
-// Returns random bytes that serve as weights in every packed form: read as F16, F32 or powers of two (MXFP4's scales) they are near 1, and
-// none is denormal. They lie in huge pages if there are any.
+// Returns random bytes that are usable as weights in every packed form. Read as F16, F32 or powers of two (MXFP4's scales), they are near 1
+// and never denormal, because denormals would slow the arithmetic down. The bytes lie in huge pages if there are any.
 std::byte* weights(std::size_t bytes) {
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) fail("no memory");

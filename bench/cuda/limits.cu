@@ -64,8 +64,8 @@ __device__ void keep(const uint4& sum, unsigned* out) {
   if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 0x9e3779b9u) *out = 1;
 }
 
-// Reads the buffer with neighbouring threads at neighbouring addresses over the whole grid. Each thread has kFlight loads of 16 bytes in
-// flight at a time.
+// Reads the buffer and adds up what it reads, so that the compiler keeps the reads. Threads with neighbouring numbers read neighbouring
+// addresses, over the whole grid. Each thread has kFlight loads of 16 bytes in flight at a time.
 template <int kFlight>
 __global__ void __launch_bounds__(kThreads) read_side_by_side(const uint4* in, std::size_t count, unsigned* out) {
   const std::size_t stride = all_threads();
@@ -156,8 +156,8 @@ double copy_rate(std::byte* buffer, std::size_t bytes) {
   return 2 * static_cast<double>(half) / seconds;
 }
 
-// Returns the floating-point operations a second of a matrix product with bf16 inputs and outputs, and sums in f32. The three matrices lie
-// in `buffer`.
+// Measures a square matrix product by cuBLAS, with bf16 inputs and outputs and sums in f32. Returns the floating-point operations a second.
+// The three matrices lie in `buffer`.
 double matrix_rate(std::byte* buffer, void* workspace) {
   constexpr std::size_t kValues = std::size_t{kMatrix} * kMatrix;
   auto* values = reinterpret_cast<__nv_bfloat16*>(buffer);

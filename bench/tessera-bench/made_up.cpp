@@ -39,8 +39,8 @@ float nearly_normal(std::uint64_t bits) {
   return static_cast<float>(centred * (kDeviation / 0.57735));
 }
 
-// A pool of encoded weights, made once for a format. A tensor's bytes consist of runs of kRunValues values, each copied from a random place
-// of the pool. This is as fast as copying memory, and no two tensors are equal.
+// Makes the bytes of a model's tensors fast: a pool of random weights that are encoded in a format once. A tensor's bytes consist of runs
+// of kRunValues values, each copied from a random place of the pool. This is as fast as copying memory, and no two tensors are equal.
 class Pool {
  public:
   // Makes a pool in which every weight is `value`; if `value` is 0, a pool of random weights.
@@ -156,8 +156,8 @@ void set_latent_metadata(GgufWriter& writer, const Shape& s) {
   if (l.query_rank != 0) check(writer.set(key("q_lora_rank"), l.query_rank));
 }
 
-// Writes the number of KV heads: one number for all layers. Exception: if the architecture marks recurrent layers by 0 KV heads, writes a
-// list with one number for each layer.
+// Writes the number of KV heads to the model's metadata. Rule: one number for all layers. Exception: some architectures mark a recurrent
+// layer by 0 KV heads; for such a model writes a list with one number for each layer.
 void set_kv_heads(GgufWriter& writer, const Shape& s) {
   const std::string key = fmt::format("{}.attention.head_count_kv", s.architecture->name);
   if (s.recurrent.layers.empty() || s.architecture->recurrent.layers == RecurrentLayers::interval) return check(writer.set(key, s.kv_heads));
@@ -197,8 +197,8 @@ void set_metadata(GgufWriter& writer, const Shape& s, const tool::Target& format
   check(writer.set(key("rope.dimension_count"), s.latent.rank != 0 ? s.latent.turned : s.head_dim));
   check(writer.set(key("rope.freq_base"), static_cast<float>(s.rope_theta)));
   if (s.architecture->recurrent.mixer == Mixer::delta_net && !s.recurrent.layers.empty()) {
-    // The pairs that rotate by time, by height and by width (M-RoPE). In a text these three positions are equal. llama.cpp requires the
-    // key.
+    // M-RoPE divides the pairs of a head among three positions (time, height, width), and this key says how many pairs each of them has. In
+    // a text the three positions are equal, so any division would do, but llama.cpp requires the key.
     const auto third = static_cast<std::int32_t>(s.head_dim / 6), rest = static_cast<std::int32_t>(s.head_dim / 2) - 2 * third;
     check(writer.set_array(key("rope.dimension_sections"), std::span<const std::int32_t>(std::array{rest, third, third, 0})));
   }

@@ -14,13 +14,13 @@
 
 namespace tessera::bench {
 
-// Makes the model as a byte source. `context`: the longest context, in tokens, if that is more than the shape's own; a table of learned
-// positions grows with it. The model has no vocabulary, so load it with TokenizerUse::none.
+// Makes the model as a byte source. `context`: the context that the model must allow, in tokens, if it is longer than the shape's own. (A
+// table of learned positions becomes longer with it.) The model has no vocabulary, so load it with TokenizerUse::none.
 [[nodiscard]] std::shared_ptr<ByteSource> made_up_model(const Shape& shape, const tool::Target& format,
                                                         std::uint32_t context);
 
-// Writes the same model to a file, with a vocabulary of made-up words, so that other programs can load it. `advance` is called with the
-// bytes written so far and the bytes in all. If it returns false, no file is left, and Interrupted is thrown.
+// Writes the model of made_up_model() to a file, with a vocabulary of made-up words, so that other programs can load it. Calls `advance`
+// with the number of bytes written so far and the number of all bytes. If `advance` returns false, removes the file and throws Interrupted.
 void write_made_up_model(const Shape& shape, const tool::Target& format, std::uint32_t context,
                          const std::filesystem::path& path,
                          const std::function<bool(std::uint64_t done, std::uint64_t total)>& advance);

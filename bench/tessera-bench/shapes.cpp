@@ -6,8 +6,9 @@ namespace tessera::bench {
 
 namespace {
 
-// The numbers of the models' config.json files, in the order of Shape's fields: d_model, layers, heads, KV heads, head_dim, FFN,
-// vocabulary, context, rope theta, tied, experts, used experts; then RecurrentShape, LatentShape, DenseShape and MTP heads.
+// The shapes, with the numbers of the models' config.json files. A row has the fields of Shape in order: d_model, layers, heads, KV heads,
+// head_dim, FFN, vocabulary, context, rope theta, tied (output matrix and embeddings are one), experts, used experts; then RecurrentShape,
+// LatentShape, DenseShape and MTP heads.
 constexpr Shape kShapes[] = {
     {"llama-1b", "TinyLlama 1.1B", &arch::kLlama, 2048, 22, 32, 4, 64, 5632, 32000, 2048, 1e4, false},
     {"llama-8b", "Llama 3 8B", &arch::kLlama, 4096, 32, 32, 8, 128, 14336, 128256, 8192, 5e5, false},

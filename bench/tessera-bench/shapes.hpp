@@ -19,15 +19,15 @@ struct RecurrentShape {
   }
 };
 
-// The shape of latent attention, whose layers have one KV head. rank: width of the latent. turned: elements of a head's query that rotate.
-// plain: elements that do not. value: elements of a head's value. query_rank: width between the two products that make queries; 0: one
-// product makes them.
+// The widths of latent attention, whose layers have one KV head. rank: elements of the latent. turned, plain: elements of a head's query
+// that are rotated by position, and elements that are not. value: elements of a head's value. query_rank: if two products make the queries,
+// the elements between the two; 0: one product makes the queries.
 struct LatentShape {
   std::uint32_t rank = 0, turned = 0, plain = 0, value = 0, query_rank = 0;  // rank 0: attention is not latent
 };
 
-// The dense FFNs of a model with experts. layers: number of the first layers, which have no experts. ffn: inner width of these layers.
-// shared: inner width of the FFN that all tokens use beside their experts.
+// The FFNs without experts (dense FFNs) of a model with experts. layers: how many layers at the beginning have only a dense FFN. ffn: its
+// inner width. shared: inner width of the dense FFN that all tokens use in the other layers, beside their experts.
 struct DenseShape {
   std::uint32_t layers = 0, ffn = 0, shared = 0;
 };

@@ -19,8 +19,8 @@ std::uint32_t segments_in(const AttentionTile& tile) noexcept {
   return static_cast<std::uint32_t>(range.last - range.first);
 }
 
-// Returns the tile with queries [first, first + n) of a run. A run is the consecutive rows of one sequence that begin with row `run`. Each
-// row has heads.group queries, and queries are counted from the first query of the run.
+// Makes the tile that computes queries [first, first + n) of a run. A run is the consecutive rows of one sequence, from row `run` on. Each
+// row of the run has heads.group queries; `first` counts queries from the first query of row `run`.
 AttentionTile make_tile(const AttentionRows& rows, const AttentionHeads& heads, std::size_t run, std::uint64_t first,
                         std::uint64_t n) noexcept {
   AttentionTile tile{};
@@ -87,8 +87,9 @@ std::uint32_t choose_splits(std::span<const std::uint32_t> segments, std::uint32
   if (segments.empty()) return 1;
   const std::uint32_t most = std::min(segments.front(), limits.max_splits);
   const std::uint64_t places = std::max<std::uint32_t>(limits.concurrent_blocks, 1);
-  // Calls visit(splits, busy) for splits = 1, 2, .. most, until visit() returns true. `busy` is the share of the device that works: the
-  // number of thread blocks, divided by the number that could run in the same number of waves.
+  // Calls visit(splits, busy) for splits = 1, 2, .. most, until visit() returns true. `splits`: into how many pieces the keys of each tile
+  // are split. `busy`: the share of the device that is at work if the keys are split so, which is the number of thread blocks divided by
+  // the number of blocks that could run in the same number of waves (choose_splits() in attention_plan.hpp explains waves).
   const auto walk = [&](auto&& visit) {
     std::uint64_t blocks = 0;
     std::size_t longer = segments.size();  // number of tiles that have at least `splits` segments

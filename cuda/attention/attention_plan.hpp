@@ -1,5 +1,6 @@
-// Plans one attention of a step: which tiles of queries (cuda/kernels/attention/attention.hpp) there are, and over how many thread blocks
-// each tile's keys are split. The plan changes only the speed, never a bit. Pure functions, which need no device.
+// Plans one attention of a step: divides its queries into tiles (cuda/kernels/attention/attention.hpp), and decides among how many thread
+// blocks the keys of each tile are split. The plan changes only the speed, never a bit of the results. The functions are pure and need no
+// device.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,9 @@ struct AttentionLaunch {
   std::vector<AttentionTile> tiles;  // tiles with most keys first; empty: no launch
 };
 
-// One launch for each query class (the most queries of a tile). A run of rows of one sequence gets the smallest class that holds all its
-// queries. If no class does, the run gets the largest class, as several tiles.
+// The plan: one launch for each query class. (The query class is the most queries that a tile of the launch can have.) If all queries of a
+// run of rows of one sequence fit one tile, the run gets the smallest class that holds them. If not, the run is cut into several tiles of
+// the largest class.
 struct AttentionPlan {
   AttentionLaunch launches[std::size(kQueryClasses)];
   std::vector<std::uint32_t> segments;  // scratch for planning: segments of each tile of a launch
@@ -54,10 +56,10 @@ struct AttentionPlan {
 void plan_attention(const AttentionRows& rows, const AttentionHeads& heads, const AttentionLimits& limits,
                     AttentionPlan& plan);
 
-// Returns the number of pieces into which the keys of tiles are split: the smallest number that keeps the device at least 85 % as busy as
-// the best number would. The device runs limits.concurrent_blocks thread blocks at once (a wave), and is partly idle in the last wave if
-// that wave is not full. `segments`: how many segments of keys each tile has, descending. No tile is split into more pieces than it has
-// segments.
+// Returns the number of pieces into which the keys of each tile are split, so that most of the device is at work. The device runs
+// limits.concurrent_blocks thread blocks at once (a wave). If the last wave is not full, a part of the device is idle. The function finds
+// the number of pieces that keeps the device busiest, and returns the smallest number with which the device is at least 85 % as busy.
+// `segments`: how many segments of keys each tile has, descending. A tile with fewer segments than pieces gets one piece for each segment.
 [[nodiscard]] std::uint32_t choose_splits(std::span<const std::uint32_t> segments, std::uint32_t kv_heads,
                                           const AttentionLimits& limits) noexcept;
 

@@ -63,8 +63,9 @@ Status CudaBackend::append_copies(const KvSet& set, std::uint32_t layer, Act k, 
 }
 
 Status CudaBackend::rope_append(const backend::HeadShape& shape, Act q, Act k, Act v) {
-  // The fused kernel norms the heads of q and k in every row, rotates them, and appends keys and values. Layers that need other operations
-  // or another order, and rows whose pages have several layouts, use the plain operations instead.
+  // If the layer does exactly the following in this order, and all rows have the same layout of pages, one fused kernel computes it: it
+  // norms each head of q and k separately, rotates the heads, and appends keys and values to the pages. If not, Backend::rope_append()
+  // calls a separate operation for each of these.
   const bool is_plain = !shape.norms_together && !shape.norms_behind_rope && shape.v_norm == nullptr && !shape.queries_alone;
   if (rows_.kv_sets().size() != 1 || !is_plain) return Backend::rope_append(shape, q, k, v);
   const Device::Scope scope(*device_);
@@ -172,8 +173,9 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
   TESSERA_TRY(const auto turns, arena_.add<RopeTurns>(layout.layers.size()));
   TESSERA_TRY(const auto first_page, arena_.add<std::uint32_t>(layout.layers.size()));
   TESSERA_TRY(const auto skipped, arena_.add<std::uint64_t>(layout.layers.size()));
-  // One launch moves all layers of a KV type. OfType has the numbers of the launch. heads: the most KV heads of a layer. shared: bytes of
-  // shared memory. [first, end): indices of the type's layers in the lists above (layers, turns, first_page, skipped).
+  // Each launch moves the tokens of all layers of one KV type. OfType has the numbers of such a launch. heads: the largest number of KV
+  // heads that one of the layers has. shared: bytes of shared memory. [first, end): which entries of the lists above (layers, turns,
+  // first_page, skipped) belong to the type's layers.
   struct OfType {
     std::uint32_t heads = 0, shared = 0, first = 0, end = 0;
   };
@@ -210,8 +212,8 @@ Status CudaBackend::move_tokens(const KvView& kv, const backend::KvMove& move,
                                    .to = move.to,
                                    .count = move.count});
   }
-  // Device::wait() waits again if its first wait fails, and returns the result of the second wait. That is the right one here: an error
-  // that the second wait does not find any more came from an earlier call, not from this kernel.
+  // Waits for the kernels. If the wait fails, Device::wait() waits a second time and returns the result of the second wait. Here the second
+  // result is the right one: an error that only the first wait returned came from an earlier call, not from these kernels.
   const Status done = device_->check(device_->wait(device_->stream()), "move tokens");
   return status ? done : status;
 }

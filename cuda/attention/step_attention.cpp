@@ -8,8 +8,9 @@ namespace tessera::cuda {
 
 namespace {
 
-// Estimates how many thread blocks of attention fit a multiprocessor's shared memory at once; at least 1. Assumes 163 KB, the most that one
-// block may have on compute capability 8.0. Each block takes 1 KB more than it asks for, because CUDA reserves that.
+// Estimates how many thread blocks of attention can be on one multiprocessor at once, as far as shared memory limits them; at least 1.
+// Assumes 163 KB of shared memory, the most that one block may have on compute capability 8.0. Each block takes 1 KB more than it asks for,
+// because CUDA reserves 1 KB for itself.
 std::uint32_t blocks_at_once(std::uint32_t head_class, std::uint32_t query_class) noexcept {
   constexpr std::uint32_t kShared = 163 * 1024;
   return std::max(1u, kShared / (attention_shared_bytes(head_class, query_class) + 1024));

@@ -1,5 +1,5 @@
-// Attention of a step. begin() plans every shape of attention that the step computes, and puts the plans' tiles on the device. Later calls
-// only launch kernels.
+// The attention operations of a step. begin() makes a plan (attention_plan.hpp) for every shape of attention that the step computes, and
+// copies the plans' tiles to the device. Later calls only launch kernels.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,9 @@ class StepAttention {
     partials_ = reinterpret_cast<float*>(take(partial_floats_ * sizeof(float)));
   }
 
-  // Plans each attention of the step twice, for all rows and for the wanted rows: a layer may drop all other rows and compute attention
-  // after that. Exception: if all rows are wanted, one plan serves both.
+  // Plans each attention of the step twice: for all rows of the step, and for the wanted rows (whose outputs the caller needs). Both plans
+  // are needed because a layer may drop all rows that are not wanted, and compute attention after that. Exception: if all rows are wanted,
+  // one plan serves both.
   Status begin(const Device& device, StepArena& arena, const StepRows& rows, std::span<const backend::AttentionShape> shapes);
 
   // Computes attention of the rows of one KV set. Error: internal, begin() planned no attention of this shape.
@@ -45,8 +46,8 @@ class StepAttention {
   // Bytes for partial results: enough to split the tiles of a decode step whose rows see 32,768 keys.
   static constexpr std::uint64_t kMostPartials = std::uint64_t{16} << 20;
 
-  // The plans of attention for the layers of one shape in a step, with their tiles on the device. Most layers of a model have the same
-  // shape, so a step makes few plans.
+  // The two plans of attention (for all rows, and for the wanted rows) for one shape of attention in a step, with their tiles on the
+  // device. Most layers of a model have the same shape and share these plans.
   struct Planned {
     struct OfRows {
       AttentionPlan plan;

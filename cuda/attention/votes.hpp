@@ -1,4 +1,5 @@
-// Counts the votes of a step's voting rows on the device (kernels/attention/votes.hpp), and adds them to the host's sums when the step ends.
+// Counts votes on the device, for token budgets: how much the step's voting rows attend to each key (kernels/attention/votes.hpp). When the
+// step ends, the device's counts are added to the sums that the host keeps.
 #pragma once
 
 #include <cstdint>

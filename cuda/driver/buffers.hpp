@@ -1,4 +1,5 @@
-// Memory of a device, and page-locked host memory. Copies between the two run while the processor does other work.
+// Buffers in a device's memory, and page-locked buffers in the host's memory. Copies between the two kinds run while the processor does
+// other work.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kLeastCapability = 80;  // the kernels are compiled for this compute capability (TesseraCuda.cmake)
 
-// Returns the driver's name of an error. Cannot fail, because destructors use it too.
+// Returns the name that the driver has for an error, or "an unknown error" if the driver has none. Never fails or throws, because
+// destructors call the function too.
 const char* name_of(const DriverApi& api, CUresult result) noexcept {
   const char* name = nullptr;
   return api.cuGetErrorName(result, &name) == CUDA_SUCCESS && name != nullptr ? name : "an unknown error";

@@ -69,9 +69,9 @@ class Device {
   Status to_device(CUdeviceptr to, const void* from, std::size_t bytes) const;
   Status to_host(void* to, CUdeviceptr from, std::size_t bytes) const;  // `to` is valid after synchronize()
   Status synchronize() const noexcept;
-  // Waits until all work in a stream is done, so that memory that the work used may be freed. If the driver returns an error, waits a
-  // second time: a call may return the error of an earlier call instead of doing its own work. If the second wait fails too, the device is
-  // lost.
+  // Waits until all work in a stream is done, so that the memory that the work used may be freed. Returns the driver's result. If the first
+  // wait fails, waits a second time and returns the second result: the driver may have returned the error of an earlier call without
+  // waiting at all. If the second wait fails too, the device is lost.
   [[nodiscard]] CUresult wait(CUstream stream) const noexcept;
 
   [[nodiscard]] const DriverApi& api() const noexcept { return *api_; }

@@ -9,8 +9,9 @@
 
 #include <tessera/core/result.hpp>
 
-// The functions by the names of their symbols. cuda.h redefines some names by macros (cuMemAlloc becomes cuMemAlloc_v2). The members of
-// DriverApi are renamed by the same macros, so api.cuMemAlloc(...) is written like a direct call.
+// The list of the driver's functions that are looked up, under the names that cuda.h gives them. cuda.h redefines some of these names by
+// macros (cuMemAlloc becomes cuMemAlloc_v2). The same macros rename the members of DriverApi, so api.cuMemAlloc(...) is written like a
+// direct call.
 #define TESSERA_DRIVER_FUNCTIONS(X) \
   X(cuInit)                         \
   X(cuDriverGetVersion)             \

@@ -13,8 +13,9 @@ struct Function {
   void** at;  // a pointer to a function, to be filled
 };
 
-// Opens the first library of the list that exists, and returns its handle. The library is never closed, because drivers have threads and
-// exit handlers that need its code. Error: not_found, with the sentence `absent` and the loader's message.
+// Opens the first library of the list `paths` that exists, and returns its handle. The library is never closed, because drivers have
+// threads and exit handlers that need its code. Error: not_found if no library of the list can be opened; its message is the sentence
+// `absent`, followed by the loader's message.
 Result<void*> open_library(std::span<const std::string> paths, const char* absent);
 
 // Sets the pointers of all functions. Error: unsupported, which names the first function that the library does not have.

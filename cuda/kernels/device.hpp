@@ -64,8 +64,8 @@ TESSERA_DEVICE std::uint16_t float_to_half(float value) {
   return half;
 }
 
-// Picks four of eight bytes, which are numbered from the lowest byte of `low` (0) to the highest of `high` (7). Byte i of the result is the
-// byte whose number is hex digit i of the selector.
+// Picks four of eight bytes. The eight bytes are numbered from the lowest byte of `low` (0) to the highest byte of `high` (7). Byte i of
+// the result is the byte whose number is hex digit i of `selector`, where digit 0 is the lowest.
 TESSERA_DEVICE std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
   return __byte_perm(low, high, selector);
 }

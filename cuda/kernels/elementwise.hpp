@@ -11,10 +11,10 @@ inline constexpr unsigned kRowThreads = 256;
 inline constexpr std::uint32_t kNoRow =
     0xffffffffu;  // as an index: the kernel does not write this row of `out`
 
-// out = norm(in) * weight (+ bias); `out` may be `in`. Order of sums: each thread adds up every 256th element, ascending (squares by fused
-// multiply-adds); then the 32 lanes of a warp are added (warp_sum), then the eight warps, ascending. rms_norm can norm equal groups of
-// columns separately: then `columns` is the size of a group, grid.y the number of groups, and `weight` has a number for each column of the
-// row.
+// Norms each row: out = norm(in) * weight (+ bias). `out` may be `in`. Order of the sum over a row: each of 256 threads adds up every 256th
+// element, ascending (squares by fused multiply-adds); then each warp adds the sums of its 32 lanes (warp_sum()); then the sums of the
+// eight warps are added, ascending. rms_norm can norm equal groups of a row's columns separately: then `columns` is the size of a group,
+// grid.y the number of groups, and `weight` has a number for each column of the whole row.
 struct NormArgs {
   const float* in;
   const float* weight;  // [columns]
@@ -24,8 +24,8 @@ struct NormArgs {
   float eps;
 };
 
-// add_rows: x += y; multiply_rows: x *= y; multiply_by: x *= the number *y. `y_stride`: floats from one row of y to the next; 0 for a bias,
-// which is the same for all rows.
+// Three operations on x and y: add_rows computes x += y; multiply_rows computes x *= y; multiply_by multiplies all of x by the one number
+// *y. `y_stride`: floats from one row of y to the next; 0 if y is a bias, which is the same for all rows.
 struct AddArgs {
   const float* y;
   float* x;
@@ -81,8 +81,8 @@ struct ActivateArgs {
   std::uint32_t columns;
 };
 
-// Row i of out = row rows[i] of in. If rows[i] is kNoRow, gather_rows leaves row i of `out` as it is. If `out` is `in`
-// (compact_rows), the numbers in `rows` must ascend; each thread then moves one column, row after row.
+// Picks rows: row i of `out` = row rows[i] of `in`. gather_rows: if rows[i] is kNoRow, row i of `out` stays as it is. compact_rows: `out`
+// is `in`, so the numbers in `rows` must ascend; each thread moves one column, row after row.
 struct GatherArgs {
   const std::uint32_t* rows;  // [n_rows]
   const float* in;

@@ -10,7 +10,7 @@ namespace {
 
 inline constexpr float kLeast = -__builtin_inff();
 
-// One row's routing, computed by a warp. Lane l has experts l, l + 32, ...
+// The routing of one row: which experts the row uses, and with which weights. A warp computes it. Lane l has experts l, l + 32, ...
 class Router {
  public:
   TESSERA_DEVICE explicit Router(const RouteArgs& args)

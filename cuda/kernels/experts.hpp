@@ -2,7 +2,8 @@
 // backend::Experts). A slot is a row together with one of its experts: slot row * n_used + i belongs to the row's i-th expert.
 //
 // Numerics: a row's result depends only on the row. Scores and weights are computed as on the CPU, operation by operation. Exception: the
-// sum of a softmax over all experts has 32 chains (expert mod 32, ascending from 0), which are added in the order of warp_sum().
+// sum of a softmax over all experts has another order: lane l of a warp adds up experts l, l + 32, ... from 0; then warp_sum() adds the
+// lanes' sums.
 #pragma once
 
 #include <cstdint>

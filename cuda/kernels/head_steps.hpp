@@ -1,6 +1,6 @@
-// Norm and rotation of one head, each by one warp, in memory that no other warp uses meanwhile. Numerics: a norm's sum has 32 fma chains
-// (element mod 32, ascending), which are added in the order of warp_sum(). Rope's products are rounded before they are added, as on the
-// CPU.
+// Norm and rotation (rope) of one head. One warp computes a head, in memory that no other warp uses meanwhile. Numerics of a norm: lane l
+// of the warp adds up elements l, l + 32, ... by fused multiply-adds; then warp_sum() adds the lanes' sums. Numerics of rope: the products
+// are rounded before they are added, as on the CPU.
 #pragma once
 
 #include <cmath>

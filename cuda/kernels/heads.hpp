@@ -48,8 +48,8 @@ struct AppendKvArgs {
   const std::uint32_t* source_rows = nullptr;  // [rows]: rows of k and v to read, if a row goes to several sequences; nullptr: the same
 };
 
-// rope_append_<codec>: head_norm and rope of q and k, then append_kv, with the same bits as these three kernels. One warp for each of the
-// rows * (heads + 2 * kv_heads) heads.
+// rope_append_<codec>: in one kernel, norms and rotates q and k (as head_norm and rope do) and appends keys and values to the pages (as
+// append_kv does). The bits are those of the three separate kernels. One warp for each of the rows * (heads + 2 * kv_heads) heads.
 struct RopeAppendArgs {
   KvLayer layer;
   KvTables tables;
@@ -63,10 +63,11 @@ struct RopeAppendArgs {
   std::uint32_t rows, heads;
 };
 
-// latent_append_<codec>, for codecs without a scale: backend::Backend::latent_append(). A row has `heads` queries and one key. One warp for
-// each of these rows * (heads + 1) vectors. The first launch for a layer norms and rotates the keys and queries of all rows, and appends
-// the keys of the first KV set's rows. Further launches append keys of the other KV sets' rows, or append keys to branches' pages: for them
-// `is_ready` is 1 (keys and queries are computed already) and `heads` is 0.
+// latent_append_<codec>: norms and rotates the queries and keys of latent attention, and appends the keys to the pages
+// (backend::Backend::latent_append()). Only for codecs without a scale. A row has `heads` queries and one key; one warp for each of these
+// rows * (heads + 1) vectors. The first launch for a layer norms and rotates the keys and queries of all rows, and appends the keys of the
+// first KV set's rows. Further launches only append: the keys of the other KV sets' rows, or keys to the pages of branches. For these
+// launches `is_ready` is 1 (keys and queries are computed already) and `heads` is 0.
 struct LatentAppendArgs {
   KvLayer layer;
   KvTables tables;

@@ -59,8 +59,9 @@ struct KvTables {
                                : page + layer.v_offset + head * layer.v_stride;
 }
 
-// Returns the index, in its block, of element d of the key or value in a slot (a token's place in its page). Usually element d is dimension
-// d. If the codec encodes several dimensions together (a run), it is not: kv::held_elements() returns the number of elements.
+// Returns the index, in its block, of element d of the key or value of one token; `slot` is the token's place in its page. For most codecs
+// element d holds dimension d. Exception: a codec that encodes several dimensions together (a run) stores other things in its elements, and
+// their number is not the number of dimensions (kv::held_elements()).
 template <class Codec, kv::KeyOrValue part>
 [[nodiscard]] constexpr std::uint32_t kv_element(const KvLayer& layer, std::uint32_t slot, std::uint32_t d) noexcept {
   constexpr auto kPair = static_cast<std::uint32_t>(Codec::pair);

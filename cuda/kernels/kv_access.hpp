@@ -33,8 +33,9 @@ TESSERA_DEVICE std::uint64_t page_at(const std::uint64_t* pages, const KvLayer& 
   return pages[kv_page_of(layer, position)];
 }
 
-// One token's key or value of one head. Its page must exist. Elements are stored one by one, not in pairs, because a pair of values belongs
-// to two tokens, and another warp may store the other token's element at the same time.
+// Loads and stores one token's key or value of one head. The token's page must exist. Elements are stored one by one. To store the two
+// elements of a pair together would be a race: a pair of values belongs to two tokens, and another warp may store the other token's element
+// at the same time.
 template <class Codec, kv::KeyOrValue part>
 class KvToken {
  public:
@@ -154,8 +155,8 @@ TESSERA_DEVICE void warp_rotate(float* head, std::uint32_t dim, kv::Turn turn) {
   sync_warp();
 }
 
-// Returns the codec's scale for a head's numbers. To find the largest magnitude, magnitudes are compared as integers: then the order of
-// comparisons does not matter, and infinity and NaN are the largest.
+// Returns the scale with which the codec encodes a head's numbers; it depends on their largest magnitude. Magnitudes are compared as
+// integers: then the result does not depend on the order of comparisons, and infinity and NaN count as the largest.
 template <class Codec>
 TESSERA_DEVICE float warp_scale(const WarpHead& head) {
   std::uint32_t largest = 0;

@@ -84,9 +84,10 @@ class KvChunk {
   std::uint32_t slot_, from_, to_;
 };
 
-// One thread's share of a chunk's keys: four neighbouring tokens. In memory, the pair of dimensions 2 i and 2 i + 1 is stored for all
-// tokens side by side: a row of pairs. (If elements have no pairs, a row has one dimension.) The thread loads its four tokens from some of
-// these rows, kRows rows apart, with one load for each row.
+// One thread's share of a chunk's keys: four neighbouring tokens, and some of their dimensions. In memory, dimensions 2 i and 2 i + 1 of a
+// token are a pair, and the pairs i of all tokens lie side by side: a row of pairs. (If the codec has no pairs, a row is one dimension of
+// all tokens.) A row has the pairs of the thread's four tokens next to each other, so the thread reads them with one load. It reads every
+// kRows-th row; the other threads read the rows between.
 template <class Codec, unsigned kClass>
 class KeyChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -138,8 +139,10 @@ class KeyChunk {
   Floats<4> scales_ = {};
 };
 
-// One thread's share of a chunk's values: four neighbouring dimensions of some pairs of tokens, which are kRows pairs apart. The dimensions
-// of a pair of tokens are side by side in memory, so one load reads four dimensions of both tokens.
+// One thread's share of a chunk's values: four neighbouring dimensions of some pairs of tokens. In memory, the two numbers that a pair of
+// tokens has for one dimension are neighbours, and the dimensions follow each other, so one load reads four dimensions of both tokens. The
+// thread reads every kRows-th pair of tokens; the other threads read the pairs between. (If the codec has no pairs, read "token" for "pair
+// of tokens".)
 template <class Codec, unsigned kClass>
 class ValueChunk {
   static constexpr unsigned kPair = Codec::pair;
@@ -196,8 +199,9 @@ class ValueChunk {
   }
 
  private:
-  // Loads four dimensions of a pair of tokens, element by element, if values are parts of keys. There a pair in memory has two dimensions
-  // of one token (for values elsewhere: one dimension of two tokens). Only codecs without a scale have such values.
+  // If a value is a part of its key (latent attention): loads four dimensions of a pair of tokens, element by element. One load cannot do
+  // it, because keys are stored in another order than values: a pair in memory has two dimensions of one token, and not one dimension of
+  // two tokens. Only codecs without a scale have values in keys.
   TESSERA_DEVICE static void load_from_keys(const KvLayer& layer, std::uint64_t block, std::uint32_t slot, PairQuad<Codec>& quad) {
     const auto* elements = at_address<const typename Codec::Element>(block);
 #pragma unroll

@@ -13,8 +13,9 @@ TESSERA_DEVICE float* warp_buffer(const KvLayer& layer) {
   return static_cast<float*>(dynamic_shared()) + warp_id() * move_held_floats(layer);
 }
 
-// Moves tokens in ascending order, a batch at a time: all tokens of a batch are read before one is written. Tokens move only to lower
-// positions. So whatever a batch overwrites was read already (in this batch or an earlier one), or is not needed.
+// Moves tokens in ascending order, a batch at a time; each warp of the block has one token of the batch. All tokens of a batch are read
+// before one is written. Tokens move only to lower positions, so a place that a batch overwrites was read already (in this batch or an
+// earlier one), or its content is not needed.
 template <class Codec, kv::KeyOrValue part, class Read, class Write>
 TESSERA_DEVICE void move(const MoveTokensArgs& args, const KvLayer& layer, Read read, Write write) {
   const std::uint64_t* pages = args.pages + args.first_page[blockIdx.z];

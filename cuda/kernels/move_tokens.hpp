@@ -1,5 +1,6 @@
-// move_tokens_<codec>: moves tokens of one sequence to lower positions, as src/cpu/attention/move_tokens.cpp does. Grid: (the most KV heads
-// of a layer, 2 for keys and values, layers). One launch moves all layers of a KV type, so they are moved together or not at all.
+// move_tokens_<codec>: moves the keys and values of tokens of one sequence to lower positions, as src/cpu/attention/move_tokens.cpp does.
+// Grid: (the largest number of KV heads of a layer, 2 for keys and values, layers). One launch moves all layers of a KV type, so they are
+// moved together or not at all.
 #pragma once
 
 #include <cstdint>

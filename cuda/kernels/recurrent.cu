@@ -1,5 +1,5 @@
-// Convolutions and recurrences along each sequence. Each thread computes its own columns or state values, and goes through the rows of a
-// run.
+// The kernels of recurrent layers: convolutions and recurrences along each sequence. Each thread computes its own columns or state values,
+// and goes through the rows of a run (the step's consecutive rows of one sequence).
 #include "cuda/kernels/recurrent.hpp"
 
 #include <cmath>
@@ -60,8 +60,8 @@ class StateColumn {
 
 TESSERA_DEVICE float state_of(const float* state, std::uint32_t key) { return state == nullptr ? 0.0f : state[key * backend::kStripe]; }
 
-// Updates the state S of one value of a head, a number for each key: S = decay * S + key * added. Reads S from `before` and writes it to
-// `after`. Returns the dot product of the query and the new S.
+// Updates the state S [keys] that a head has for one of its value dimensions: S = decay * S + key * added. Reads the old S from `before`
+// and writes the new S to `after`. Returns the dot product of the query and the new S.
 TESSERA_DEVICE float update(const float* before, float* after, std::uint32_t keys, float decay, const float* key, const float* query,
                             float added) {
   Chains seen;
@@ -73,8 +73,8 @@ TESSERA_DEVICE float update(const float* before, float* after, std::uint32_t key
   return seen.total();
 }
 
-// Computes one value of one head, the thread's value, in all rows of a run. result(state before, state after, key, query, value, decay,
-// rate) writes the state after a row, and returns the row's output.
+// Computes one value dimension of one head, in all rows of a run; each thread has its own dimension. For each row, calls result(state
+// before, state after, key, query, value, decay, rate), which writes the state after the row and returns the row's output.
 template <class Result>
 TESSERA_DEVICE void recur(const RecurrenceArgs& args, Result result) {
   const std::uint32_t head = blockIdx.y, value = blockIdx.z * kStateThreads + threadIdx.x;

@@ -1,6 +1,7 @@
-// Arguments of the kernels of recurrent layers. States lie in KV pages, in the layout of backend/recurrent_state.hpp. All sums have the order
-// of the CPU's kernels (cpu/kernels/recurrent.cpp), so with the same inputs the bits are the same. Exception: the sum of squares by which q
-// and k of a delta net are normed has 32 fma chains (element mod 32), which are added in the order of warp_sum().
+// Arguments of the kernels of recurrent layers. States lie in KV pages, in the layout of backend/recurrent_state.hpp. All sums have the
+// order of the CPU's kernels (cpu/kernels/recurrent.cpp), so with the same inputs the bits are the same. Exception: the sum of squares by
+// which q and k of a delta net are normed has another order: lane l of a warp adds up elements l, l + 32, ... by fused multiply-adds; then
+// warp_sum() adds the lanes' sums.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ struct ConvolveArgs {
 };
 inline constexpr unsigned kStateThreads = 128;
 
-// prepare_delta: norms q and k of each group in place. Computes decays from `steps`, and betas from `rates`, in place too. grid.x: rows.
-// prepare_scan: computes steps and decays, as the members below say. grid.x: rows.
+// prepare_delta: norms q and k of each group in place. Turns `steps` into decays and `rates` into betas, in place too. grid.x: rows.
+// prepare_scan: computes steps and decays, as the comments of the members say. grid.x: rows.
 struct PrepareStateArgs {
   float* qkv;              // [rows][qkv_stride]; unused by prepare_scan
   float* steps;            // [rows][steps_stride]: decays afterwards; prepare_scan: the steps
@@ -47,8 +48,8 @@ struct PrepareStateArgs {
 };
 inline constexpr unsigned kPrepareThreads = 128;
 
-// delta_rule and scan_rows: the recurrences, after the preparation. grid: (runs, heads, values / kStateThreads, rounded up); a thread has one
-// value of a head's state for all keys.
+// delta_rule and scan_rows: compute the recurrences, after the preparation. grid: (runs, heads, values / kStateThreads, rounded up). A
+// thread computes one value dimension of a head: its state has one number for each key dimension.
 struct RecurrenceArgs {
   StateRows states;
   const float* x;       // [rows][x_stride]

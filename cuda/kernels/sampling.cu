@@ -1,5 +1,6 @@
-// Draws tokens: one block draws one token. Each pass over the logits asks for each token whether the steps so far have removed it (Cuts).
-// Sums are of integers, so the result depends neither on the order of the threads nor on their number.
+// Draws tokens: one block draws one token. The kernel goes over all logits several times. It keeps no list of candidates: at each token it
+// computes from a few numbers (Cuts) whether the sampler's steps so far have removed the token. Sums are of integers, so the result depends
+// neither on the order of the threads nor on their number.
 #include "cuda/kernels/sampling.hpp"
 
 #include "cuda/kernels/device.hpp"
@@ -51,9 +52,9 @@ struct Found {
   std::uint64_t rest;    // the target less the weights before `index`; less than `weight`
 };
 
-// Returns the first of n items whose running sum of weights passes target_of(total). sum(first, end) returns this lane's part of the sum
-// over items [first, end). Each warp sums one piece of the items; the piece in which the running sum passes the target is divided again,
-// until it is one item.
+// Finds an item by its running sum, as a draw needs it: returns the first of n items at which the sum of the weights up to this item
+// exceeds target_of(total). sum(first, end) returns this lane's part of the sum over items [first, end). Each warp sums one piece of the
+// items; the piece in which the running sum passes the target is divided again, until it is one item.
 template <class Sum, class Target>
 TESSERA_DEVICE Found find_first(std::uint64_t* warps, std::uint32_t n, Sum&& sum, Target&& target_of) {
   const std::uint32_t pieces = blockDim.x / kWarp;
@@ -85,7 +86,8 @@ TESSERA_DEVICE Found find_first(std::uint64_t* warps, std::uint32_t n, Sum&& sum
   }
 }
 
-// Returns the largest key k for which the candidates with keys of k or higher together weigh more than the target. Returns 0 if even all
+// Finds where to cut the candidates, for top-k and similar steps: returns the largest key k for which the candidates with a key of at least
+// k together weigh more than the target. (Keys order candidates from best to worst, sample_key().) Returns 0, which keeps all, if even all
 // candidates together do not weigh more. A candidate's weight is weight(logit).
 template <class Weight, class Target>
 TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weight&& weight, Target&& target_of) {
@@ -121,8 +123,8 @@ TESSERA_DEVICE std::uint64_t find_threshold(Shared& shared, const Row& row, Weig
     key |= std::uint64_t{kDigits - 1 - found.index} << digit.shift;
     decided |= bits;
     rest = found.rest;
-    // All tokens of one logit weigh the same. If the sum passes the target only at the last of these tokens, all of them are kept, and the
-    // digits of the token need not be found.
+    // From the logit's last digit on, only the token's digits are missing. All tokens of one logit weigh the same. If the sum passes the
+    // target only at the last of these tokens, all of them are kept, and the token's digits need not be found.
     if (i + 1 == kLogitDigits && rest >= found.weight - weight(key_logit(key))) return key;
   }
   return key;

@@ -55,8 +55,8 @@ constexpr float key_logit(std::uint64_t key) {
   return __builtin_bit_cast(float, (ordered & 0x80000000u) != 0 ? ordered & 0x7fffffffu : ~ordered);
 }
 
-// A key is cut into digits, from the highest bits down, for histograms. The first digit has so many bits that common logits fall into many
-// different entries, and few threads add to the same entry.
+// Digits of a key, for histograms: a key is cut into digits of kDigitBits bits, from the highest bits down. So many bits make it likely
+// that common logits differ in the first digit already, so few threads add to the same entry of the histogram.
 inline constexpr int kDigitBits = 11;
 inline constexpr std::uint32_t kDigits = 1u << kDigitBits;
 struct KeyDigit {
@@ -80,8 +80,8 @@ constexpr bool is_same_for_all(KeyDigit digit, std::uint32_t vocab) {
   return digit.shift < 32 && (vocab - 1) >> digit.shift == 0;
 }
 
-// Returns b, where a mass of 1 is stored as the integer 2^b: the largest b for which the sum over a whole vocabulary fits 64 bits. For 128k
-// tokens b is 47, and all roundings together are less than 5e-10 of the total.
+// Masses are probabilities stored as integers: a mass of 1 is the integer 2^b. Returns b for a vocabulary of `vocab` tokens: the largest b
+// for which the sum over all tokens fits 64 bits. For 128k tokens b is 47, and all roundings together are less than 5e-10 of the total.
 constexpr int mass_bits(std::uint32_t vocab) {
   int bits = 64;
   for (; vocab > 0; vocab >>= 1) --bits;
@@ -129,8 +129,8 @@ struct Cuts {
   std::uint32_t size;
 };
 
-// Returns whether the token is still a candidate. `logit` is the model's logit when the function is called; the function replaces it by the
-// logit after the steps so far.
+// Returns whether the token is still a candidate after the steps so far. `logit` goes in and out: in, the model's logit; out, the logit as
+// the steps have changed it.
 constexpr bool keeps(const Cuts& cuts, std::uint32_t token, float& logit) {
   if (logit == -kInfinity) return false;
   for (std::uint32_t i = 0; i < cuts.size; ++i) {
@@ -144,8 +144,8 @@ constexpr bool keeps(const Cuts& cuts, std::uint32_t token, float& logit) {
   return true;
 }
 
-// Returns the cut that scales logits as the stage Temperature does. If a quotient would overflow, which would make different logits equal,
-// the best logit is moved to 0 first.
+// Returns the cut that divides logits by the temperature, as the stage Temperature does. `top` is the best logit. If top / temperature
+// would overflow, `top` is subtracted from all logits first: overflow would make different logits equal.
 constexpr Cut scaling(float top, float temperature) {
   const auto finite = [](float value) { return value > -kInfinity && value < kInfinity; };
   return {.threshold = 0,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kWarps = kLinearThreads / 32;
 
-// Launches the product for `tiles` tiles of up to kSlotRows[size] slots.
+// Launches a product of slots, in `tiles` tiles that have up to kSlotRows[size] slots each.
 Status launch_slots(const Device& device, const KernelTable& kernels, LinearSlotsArgs args, const DeviceWeight& weight, std::uint32_t tiles,
                     std::size_t size) {
   args.weight = weight;

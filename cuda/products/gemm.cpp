@@ -6,8 +6,8 @@ namespace tessera::cuda {
 
 namespace {
 
-// The most plans that are kept. Calls for one matrix differ only in their number of rows, which takes few values: usually the rows of a
-// full step, and the rows of the last step of each prompt.
+// How many plans of cuBLASLt are kept at most; beyond that all are dropped. One matrix needs a plan for each number of rows with which it
+// is multiplied. There are few such numbers: usually the rows of a full step, and the rows of the last step of each prompt.
 constexpr std::size_t kMostPlans = 512;
 
 cudaDataType_t type_of(GemmType type) noexcept {

@@ -16,9 +16,9 @@ struct LinearPlan {
 
 inline constexpr unsigned kMostRowsAtOnce = 8;
 
-// Returns a plan with as few passes over the weights as possible, and then as few rows a pass as possible. A block has eight warps, which
-// share their rows in shared memory. Exception: if there are fewer blocks than the device has multiprocessors, blocks have four warps or
-// two.
+// Returns the plan for a product of few rows: as few passes over the weights as possible, and with this number of passes as few rows a pass
+// as possible. A block has eight warps, which share their rows in shared memory. Exception: if the device would get fewer blocks than it
+// has multiprocessors, blocks have four warps or two, so that there are more blocks.
 [[nodiscard]] constexpr LinearPlan plan_linear_few(std::uint32_t n_rows, std::uint32_t outputs,
                                                    unsigned multiprocessors) noexcept {
   const std::uint32_t passes = (n_rows + kMostRowsAtOnce - 1) / kMostRowsAtOnce;

@@ -39,8 +39,8 @@ class DeviceLowRank final : public backend::LowRank {
 // Makes changes in a step. Keeps memory for their intermediate results.
 class LowRankChanges {
  public:
-  // Adds the lists of rows to the step's tables, and makes room for the intermediate results, so that the changes themselves upload and
-  // allocate nothing. Errors: out_of_memory, device_error.
+  // Begins a step: adds the lists of changed rows to the step's tables, and makes room for the intermediate results t, so that the changes
+  // themselves upload and allocate nothing. Errors: out_of_memory, device_error.
   Status begin(const std::shared_ptr<Device>& device, StepArena& arena, std::span<const backend::ChangedRows> changes);
   // Changes the product that is in `out`; `in` is the product's input.
   Status add(const Device& device, const KernelTable& kernels, const backend::LowRankTerm& term, const DeviceRows& in, const DeviceRows& out) const;

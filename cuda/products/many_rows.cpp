@@ -32,8 +32,8 @@ Status ManyRowProducts::open(const std::shared_ptr<Device>& device, const std::s
   return {};
 }
 
-// Switches to our own kernels for all products, because cuBLASLt cannot be used. explain() gives the reason; engines that must not fall
-// back refuse to load.
+// Called when cuBLASLt cannot be used: from now on our own kernels compute all products. `why`: the reason, which explain() shows. Engines
+// that must not fall back check this and refuse to load.
 void ManyRowProducts::give_up(std::string why) noexcept {
   reason_ = std::move(why);
   gemm_.reset();
@@ -102,8 +102,8 @@ Status ManyRowProducts::convert(const KernelTable& kernels, const Call& call, Ge
                                         .out_stride = half_stride(call.in.columns)});
 }
 
-// Quantised weights are unpacked to f16 first, as many outputs at a time as half_weights_ holds. Weights in F32, F16 and BF16 are multiplied
-// as they are.
+// Computes a product by cuBLASLt. If the weights are quantised, they are unpacked to f16 first, as many outputs at a time as half_weights_
+// holds. If they are F32, F16 or BF16, they are multiplied as they are.
 Status ManyRowProducts::compute(const KernelTable& kernels, const Call& call) {
   const DeviceMatrix& weight = call.weight;
   const ProductOut& out = call.out;

@@ -51,8 +51,8 @@ class ManyRowProducts {
     half_weights_ = take(half_weight_bytes_);
     workspace_ = take(kGemmWorkspace);
   }
-  // Computes a small product of each type that the weights will need. cuBLASLt loads code and allocates memory at its first products. With
-  // this call both happen while the model is loaded, and so do their errors.
+  // Computes a small product of each type that the weights will need, and drops the result. cuBLASLt loads code and allocates memory at its
+  // first products; with this call it does so while the model is loaded, and errors appear then and not in a step.
   Status warm_up(std::span<const backend::MatrixShape> weights);
 
   // Returns whether a product of `rows` rows is computed here.

@@ -1,23 +1,24 @@
 // The layout of a weight matrix [outputs][inputs] in a device's memory: up to four planes, each with one kind of data (integers, high bits,
 // scales, scales of superblocks). A plane starts at a multiple of 256 bytes and is row-major by output, so consecutive outputs are one
-// piece of each plane. A row of the quants plane consists of units of 16 bytes, which a lane loads at once:
+// piece of each plane. A row of the quants plane has the integers q of the weights. It consists of units of 16 bytes, which a lane loads at
+// once:
 //
 //   f32          4 values
 //   f16, bf16    8 values
-//   8 bits       16 values, four a word: q[4 g + i] is byte i of word g
+//   8 bits       16 values, four in a word of 32 bits: q[4 g + i] is byte i of word g
 //   4, 5, 6 bits 32 values, the low four bits; in word j the low half of byte i is from q[8 j + i], the high half
 //                from q[8 j + 4 + i]. So a shift and a mask of a word give the bytes of four consecutive values.
 //
 // In the other planes, 32 values have these data, without gaps:
 //
 //   high    5 bits: u32, the fifth bit of q[4 g + i] at bit 8 i + g
-//           6 bits: two u32 for 16 values each, the high two bits of q[4 g + i] at bits 8 i + 2 g
-//   scales  block32     d (f16) of a block, or with a minimum d and m
+//           6 bits: two u32 for 16 values each, the high two bits of q[4 g + i] at bits 8 i + 2 g and the next
+//   scales  block32     the block's scale d (f16); in formats with minima d and the minimum m
 //           block256    4 and 5 bits: the scale and the minimum of a sub-block of 32, a byte each. (The file has them
 //                       in 6 bits; to take those apart would cost every product instructions.)
-//                       6 bits: the scales of two sub-blocks of 16, a byte each, plus 128
-//           open        for each 16 values the scale (f32), or with a minimum the scale and the minimum's addend
-//   supers  block256    d and dmin (f16) of 256 values; 6 bits: d alone
+//                       6 bits: the scales of two sub-blocks of 16, a byte each: scale + 128
+//           open        for each 16 values the scale (f32); in formats with minima the scale and an addend (f32 each)
+//   supers  block256    d and dmin (f16), the scales of 256 values' scales and minima; 6 bits: only d
 //
 // Most matrices take as many bytes as in the file. Exceptions: Q4_K takes 2.8 % more, Q5_K 2.3 % more, and formats whose blocks are opened
 // take 10 bits a weight (Q2_K: 12), whatever their size in the file. A row of plain numbers (f32, f16, bf16) may end within a unit; the
@@ -31,9 +32,9 @@
 
 namespace tessera::cuda {
 
-// The forms in which a device holds weights: the forms of formats::PackedForm that take blocks apart, and two forms for blocks that are
-// opened when they are packed. An opened block has for each weight an integer of 8 bits, from which 128 is subtracted, and for each 16
-// weights a scale (f32) and, with open_min, a minimum.
+// The forms in which a device holds weights: the forms of formats::PackedForm that take blocks apart, and two forms (open, open_min) for
+// blocks that are opened when they are packed. An opened block has an integer q of 8 bits for each weight, and a scale (f32) for each 16
+// weights. With open_min it has an addend for each 16 weights too. A weight is scale * (q - 128), or scale * (q - 128) + addend.
 enum class DeviceForm : std::uint8_t {
   f32, f16, bf16, block32_4, block32_4_min, block32_5, block32_5_min, block32_8, block256_4, block256_5, block256_6,
   open, open_min,

@@ -1,5 +1,5 @@
-// Packs a file's rows into the planes of a device's matrix (packed_layout.hpp), one chunk of rows at a time. A chunk is one consecutive
-// piece of each plane.
+// Packs rows of a weight matrix in a file's format into the planes of the device's matrix (packed_layout.hpp). One call packs a chunk: some
+// consecutive rows, which become one consecutive piece of each plane.
 #pragma once
 
 #include <array>
@@ -22,16 +22,16 @@ struct Stretch {
   std::uint64_t bytes = 0;
 };
 
-// Returns, for each plane, where pack_rows() puts outputs [first, first + count) in the staging buffer, and where they belong in the
-// matrix. Planes that the form does not have get an empty entry.
+// Says what to copy after pack_rows() has packed outputs [first, first + count). Returns for each plane where its bytes are in the staging
+// buffer, and where they belong in the matrix. Planes that the form does not have get an empty entry.
 [[nodiscard]] std::array<Stretch, kPlanes> stretches(const DeviceMatrix& matrix, std::uint64_t first,
                                                      std::uint64_t count) noexcept;
 
 // Returns the bytes of a staging buffer for `count` rows.
 [[nodiscard]] std::uint64_t staging_bytes(DeviceForm form, std::uint64_t inputs, std::uint64_t count) noexcept;
 
-// Packs `count` rows in the file's format `type` into the staging buffer. Rows consist of whole blocks; the matrix has the packed form of
-// `type`.
+// Packs `count` rows in the file's format `type` into the staging buffer. Each row of the file must consist of whole blocks, and the matrix
+// must have the packed form that belongs to `type`.
 void pack_rows(DType type, const DeviceMatrix& matrix, const std::byte* rows, std::uint64_t count,
                std::byte* staging) noexcept;
 

@@ -60,8 +60,8 @@ std::uint64_t WeightStore::vector_bytes(std::uint64_t n) noexcept { return plane
 
 std::uint64_t WeightStore::staging_bytes(const backend::MatrixShape& shape) noexcept {
   const std::uint64_t rows = chunk_rows(shape);
-  // All matrices are loaded through the same three buffers: one for rows of the file, two for packed weights. So each buffer must be large
-  // enough for every matrix. Three times the larger of the two sizes is enough.
+  // The bytes for the three buffers through which matrices are loaded one after another: one for rows of the file, two for packed weights.
+  // Each buffer must be large enough for any matrix. Here all three get the larger of the two sizes.
   return 3 * std::max(plane_aligned(rows * file_row_bytes(shape)),
                       plane_aligned(cuda::staging_bytes(device_form_of(shape.dtype), shape.inputs, rows)));
 }

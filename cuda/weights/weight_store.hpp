@@ -1,5 +1,5 @@
-// A model's weights in the memory of a device. Memory is reserved once; then matrices and vectors are added, packed on the host and copied.
-// The handles of backend/backend.hpp are the addresses of objects here.
+// A model's weights in the memory of a device. The memory is reserved once; then matrices and vectors are added one after another: each is
+// packed on the host and copied to the device. The handles of weights that backend/backend.hpp defines are the addresses of objects here.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +58,8 @@ class WeightStore {
   DeviceBuffer memory_;
   std::uint64_t used_ = 0;
   std::unique_ptr<Staging> staging_;  // exists while the model is loaded
-  // Each matrix has an allocation of its own, because the handle that add_matrix() returns is the matrix's address, which must not change.
-  // The list of matrices is a vector, because an empty vector takes no memory. So making a backend that only plans (before open()) cannot
-  // fail.
+  // Each matrix has an allocation of its own, because its address is the handle that add_matrix() returned, and must not change. The list
+  // is a vector because an empty vector allocates nothing: making a backend only to plan (without open()) then cannot fail.
   std::vector<std::unique_ptr<DeviceWeight>> matrices_;
   std::vector<backend::MatrixShape> shapes_;
   std::vector<std::unique_ptr<DeviceVector>> vectors_;

@@ -22,9 +22,9 @@ class Flights {
   };
 
  public:
-  // What a leader holds while it computes the answer. land() hands the answer to the waiting callers. land(nullopt) says that there is no
-  // answer to share: then all waiting callers compute for themselves, at the same time. If a Lead is destroyed without land(), one of the
-  // waiting callers becomes the leader.
+  // The leader's handle while it computes the answer. land(answer) hands the answer to the waiting callers. land(nullopt) says that there
+  // is no answer to share: then all waiting callers compute for themselves, at the same time. If a Lead is destroyed without land(), one of
+  // the waiting callers becomes the leader.
   class Lead {
    public:
     Lead(Flights* flights, std::string key) : flights_(flights), key_(std::move(key)) {}
@@ -46,8 +46,9 @@ class Flights {
     std::optional<Lead> lead;      // this caller computes
     std::optional<Answer> answer;  // another caller has computed
   };
-  // Returns a lead at once if no caller computes `key`. Otherwise waits for the leader's answer and returns it. Returns neither a lead nor
-  // an answer if the leader has no answer to share, or if `is_over` returns true, which is called ten times a second during the wait.
+  // Joins the callers that ask `key`. If no caller computes `key` yet, returns a lead at once: this caller is the leader. If a caller does,
+  // waits for its answer and returns the answer. Returns neither a lead nor an answer in two cases: the leader has no answer to share, or
+  // is_over() returned true. `is_over` is called ten times a second during the wait, to end it (for example because the client has left).
   // `before_wait` is called before a wait begins, to free memory that the caller does not need while it waits.
   template <class IsOver, class BeforeWait>
   [[nodiscard]] Joined join(const std::string& key, IsOver is_over, BeforeWait before_wait) {

@@ -41,8 +41,8 @@ class Gateway {
   void list_models(const server::HttpRequest& request, const server::HttpReplyPtr& reply);
   // Returns the tenant of a request. Throws server::ApiError (401).
   [[nodiscard]] std::string tenant_of(const server::HttpRequest& request) const;
-  // Returns the client's key, which the gateway sends to servers without a key of their own. Returns an empty text if the gateway has keys,
-  // because the gateway's keys are not sent on.
+  // Returns the value of the header Authorization that the gateway sends to servers for which it has no key: the client's key. If the
+  // gateway has keys of its own for clients, returns an empty text, because the client's key is then the gateway's and must not be sent on.
   [[nodiscard]] std::string authorization_for_servers(const server::HttpRequest& request) const;
   // Queues a task that answers a request. `bytes`: the size of the request's body. Throws server::ApiError: 429, too many requests
   // wait; 503, the gateway ends.

@@ -21,7 +21,8 @@ std::string read_option(const char* option, const std::string& path) {
   return text;
 }
 
-// Returns the text of a schema. `text` is the name of a file, or the schema itself.
+// Returns the text of a JSON schema. `text`, the value of --json-schema, is the schema itself if it begins with "{"; otherwise it is the
+// name of a file with the schema.
 std::string schema_text(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') return text;

@@ -30,6 +30,7 @@ void parse_draft(const std::string& text, DraftingOptions& into);
 // Checks the options against each other. `has_default_model`: no other model was named. Throws UsageError.
 void check_drafting(DraftingOptions& drafting, bool has_default_model);
 
-// Returns the options of speculation. With a grammar, forced text is drafted too, unless drafting.none. Loads the draft model, if one
-// is named. Throws if the drafter cannot work for the engine.
+// Returns the options of speculation, from the options of the command line. With a grammar, text that the grammar forces (it allows only
+// this text) is drafted too, unless drafting.none. Loads the draft model if the options name one. Throws if the drafter cannot work for the
+// engine.
 [[nodiscard]] tessera::SpeculateOptions speculation(const Options& options, const tessera::Engine& engine, std::stop_token stop);

@@ -34,8 +34,8 @@ namespace {
 
 constexpr int kInterrupted = 130;
 
-// Opens the session: a new one, or the one of --load-session. A saved session keeps its adapters, invoked or not, if --lora names the same
-// adapters. Otherwise the adapters of --lora replace them.
+// Opens the session: a new one, or the one that --load-session names. If a saved session's adapters are those of --lora, they stay as they
+// were saved (an aLoRA adapter that was active stays active). If not, the adapters of --lora replace them.
 Session open_session(const Options& options, const Engine& engine, const std::vector<tessera::AdapterUse>& adapters) {
   tessera::SessionOptions how{.kv = options.kv, .stream = {.window = options.keep}};
   if (!options.load_session) {

@@ -56,8 +56,8 @@ class Answerer {
   AnsweringOptions options_;
 };
 
-// Returns a text with everything, besides the passages, on which the keys and values of passages depend: the instructions in front of them,
-// the model and its KV type. The text is the `beginning` of SavedPrefixes.
+// Returns a text that differs whenever saved keys and values of passages cannot be reused: it contains everything, besides the passages, on
+// which they depend (the instructions in front of them, the model and its KV type). The text is the `beginning` of SavedPrefixes.
 [[nodiscard]] std::string beginning(const tessera::Engine& engine, std::string_view model, const AnsweringOptions& options);
 
 }  // namespace rag

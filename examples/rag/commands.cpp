@@ -76,8 +76,8 @@ void remove_index(const fs::path& index) {
   fs::remove(saved, error);  // only if it is empty
 }
 
-// Returns the dimensions to ask a model for, so that its vectors can be compared with the vectors of the index. Returns 0 (all dimensions)
-// if the model has fewer.
+// Returns with how many dimensions a model should compute its vectors, so that they can be compared with the vectors of the index: as many
+// as the index has. If the model has fewer, returns 0 (all dimensions): its vectors cannot be compared with the index anyway.
 std::uint32_t dimensions_for(const IndexSettings& index, const Engine& model) {
   return index.dimensions <= model.spec().embedding_width() ? index.dimensions : 0;
 }

@@ -11,8 +11,8 @@ namespace rag {
 
 namespace {
 constexpr std::string_view kProbe = "A small tile of a mosaic shows a fish.";
-// If the likeness of two models' vectors of the fixed text is at least this, the models count as the same. Measured likeness: of one model
-// in Q8_0 and in F32 0.9995 or more, of two different models about 0.
+// Two models count as the same if the likeness (dot product) of their vectors of the fixed text is at least this. Measured: 0.9995 or more
+// for one model in Q8_0 and in F32, about 0 for two different models.
 constexpr float kSameModel = 0.99f;
 }  // namespace
 

@@ -22,9 +22,9 @@ class Embedder {
 
   [[nodiscard]] std::uint32_t dimensions() const noexcept { return static_cast<std::uint32_t>(probe_.size()); }
   [[nodiscard]] const std::vector<float>& probe() const noexcept { return probe_; }  // the vector of a fixed text
-  // Returns whether the index was made with this model, so that vectors of the index and vectors of this model can be compared. The index
-  // has the vector of a fixed text (probe()). The result is true if this model's vector of that text is the same, or differs no more than
-  // the vectors of one model in two weight formats do.
+  // Returns whether this model made the vectors of the index, so that they can be compared with vectors that the model computes now. To
+  // find out, the index keeps the vector of a fixed text (probe()). The result is true if this model's vector of that text is the same, or
+  // differs no more than the vectors of one model in two weight formats do.
   [[nodiscard]] bool made(const IndexSettings& settings) const;
 
   // Returns the number of tokens of a text.
@@ -32,8 +32,8 @@ class Embedder {
   // Returns the most tokens of a text that the model reads, special tokens around the text included.
   [[nodiscard]] std::size_t most_tokens() const;
 
-  // Returns the vectors of a file's passages, each with the file's path and its heading in front  [passages, dimensions]. Throws Failure;
-  // cancelled, if `stop` was requested.
+  // Computes a vector for each passage of a file  [passages, dimensions]. The encoded text is the file's path, the passage's heading and
+  // its text. Throws Failure, with the code cancelled if `stop` was requested.
   [[nodiscard]] std::vector<float> passages(std::string_view path, std::span<const Passage> passages, const std::stop_token& stop) const;
   [[nodiscard]] std::vector<float> query(std::string_view text, const std::stop_token& stop) const;
 

@@ -26,12 +26,13 @@ struct IndexingOptions {
   std::function<void(std::size_t done, std::size_t total)> progress = {};  // files
 };
 
-// Returns a sentence about the first difference: the index was made from another folder, or with another embedder. Empty: there is no
-// difference. An empty `folder` is not compared.
+// Compares an existing index with the present folder and embedder. Returns a sentence about the first difference (the index was made from
+// another folder, or with another embedder), or an empty text if there is none. If `folder` is empty, folders are not compared.
 [[nodiscard]] std::string difference(const IndexSettings& index, const std::string& folder, const Embedder& embedder);
 
-// Reads the folder of the settings, embeds new and changed files, and removes the passages of files that are gone. A file whose size and time
-// are the same as in the index is not read. After an error, or a stop (Failure `cancelled`), the index has every file that was done.
+// Brings the index up to date with the folder of the settings: embeds new and changed files, and removes the passages of files that are
+// gone. A file whose size and time are the same as in the index is not read. After an error or a stop (Failure `cancelled`), the index has
+// all files that were done by then.
 [[nodiscard]] IndexReport bring_up_to_date(Store& store, const IndexSettings& settings, const Embedder& embedder, const IndexingOptions& options);
 
 }  // namespace rag

@@ -18,8 +18,8 @@ void print(std::string_view text);
 void print_report(const IndexReport& report, const IndexCounts& counts, bool json);
 void print_status(const IndexSettings& settings, const IndexCounts& counts, const std::string& index, bool json);
 void print_found(std::string_view question, const SearchResult& result, bool json);
-// Prints the sources and figures of an answer whose text was printed already. With `json`, prints everything as a JSON
-// object, also the text.
+// Prints an answer. Without `json`, the answer's text was printed while it came, so only its sources and figures are printed. With `json`,
+// prints one JSON object with everything, also the text.
 void print_answer(std::string_view question, const SearchResult& result, const AnswerReport& report, bool json);
 void print_nothing(std::string_view question, const SearchResult& result, float least, bool json);
 

@@ -13,9 +13,9 @@ namespace rag {
 
 namespace {
 
-// How much the search for words counts. Its scores are scaled so that the best passage's score is kWordShare. Then each passage's score is
-// added to the likeness of its vector and the question's vector. The value was chosen with the questions in tests/rag: from 0.25 to 0.4 the
-// results hardly change.
+// How much the search for words counts beside the search by vectors. A passage's score is the likeness of its vector and the question's
+// vector, plus its score in the search for words, scaled so that the best passage there has kWordShare. The value was chosen with the
+// questions in tests/rag: from 0.25 to 0.4 the results hardly change.
 constexpr double kWordShare = 0.3;
 
 // Keeps the first `options.most` passages, but at most `options.most_of_file` of each file.

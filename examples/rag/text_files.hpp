@@ -30,9 +30,9 @@ struct Listing {
   std::vector<SkippedFile> skipped;
 };
 
-// Lists the files that have an extension of texts or sources. Files with another extension (pictures, archives), hidden files and hidden folders
-// are left out, and are not among the skipped files. Does not follow symbolic links: a link to a file of the folder would list the file
-// twice. A link that leads out of the folder, or nowhere, is among the skipped files. Throws Failure if the folder cannot be read.
+// Lists the files to index: those with an extension of texts or sources. Left out without mention: files with another extension (pictures,
+// archives), hidden files and hidden folders. Symbolic links are not followed, because a link to a file of the folder would list the file
+// twice. A link that leads out of the folder, or nowhere, is listed among the skipped files. Throws Failure if the folder cannot be read.
 [[nodiscard]] Listing list_folder(const std::filesystem::path& folder, const FileLimits& limits);
 
 // Reads a file. Returns false, and sets `reason`, if the content is not UTF-8 text or cannot be read.

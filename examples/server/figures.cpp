@@ -63,8 +63,9 @@ class Exposition {
     all += labels;
     text_ += all.empty() ? fmt::format("{} {}\n", name, value) : fmt::format("{}{{{}}} {}\n", name, all, value);
   }
-  // Writes cumulative buckets whose upper bounds are powers of two: from 2^10 microseconds (about a millisecond) to 2^28. The counts are
-  // exact, because buckets of the histogram end at these bounds too.
+  // Writes a histogram in Prometheus' form, for each model: for each bound the number of values up to this bound. The bounds are powers of
+  // two, from 2^10 microseconds (about a millisecond) to 2^28. The numbers are exact, because buckets of the library's Histogram end at
+  // these bounds too.
   void histogram(std::string_view name, std::string_view help, Histogram tessera::SchedulerFigures::*which) {
     head(name, "histogram", help);
     for (std::size_t i = 0; i < models_.size(); ++i) {

@@ -58,8 +58,8 @@ void look_at(ConfiguredModel& model, const Options& options, const std::optional
   model.card = make_card(model.id, *source, value(Engine::plan(*source, engine)), template_of(chat_template, *source));
 }
 
-// Returns the models of this server with their cards. A file of --models that cannot be read is listed with its fault. Throws Failure if a
-// file that -m names cannot be read.
+// Returns the models of this server with their cards. If a file of the folder --models cannot be read, it is listed with its fault. If a
+// file that -m names cannot be read, throws Failure.
 std::vector<ConfiguredModel> configure(const Options& options, const std::optional<std::string>& chat_template, std::uint64_t memory) {
   std::vector<ConfiguredModel> models = list_configured(options.names);
   if (models.empty()) models.push_back(own_model(options));
@@ -187,8 +187,8 @@ int serve(Options options) {
   ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text, .events = events.get(),
                                        .logs = !options.has_one_model()});
   load_pinned(models, loader);
-  // Until here a signal ends the program at once. From here on this function waits for signals. The server's threads are made later, and
-  // get no signals. The object is static, because a thread may still wait in it when the program ends.
+  // Until here SIGINT and SIGTERM end the program at once. From here on this function waits for these signals. The server's threads are
+  // made later, so they get no signals. `signals` is static, because a thread may still wait in it when the program ends.
   static const EndSignals signals;
   workers.start(options.workers);
   loader.start();

@@ -16,8 +16,8 @@ void add(std::vector<std::string>& texts, const std::string& text) {
   if (texts.size() < kMostNames && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
 }
 
-// Joins the texts to the value of a header, separated by `between`. `kept_out`: the character of `between` that is replaced in the texts,
-// so that a client can split the value again.
+// Joins texts to the value of a header, with `between` after each text but the last. So that a client can split the value again, the
+// character `kept_out`, which is a character of `between`, becomes "?" within texts.
 std::string joined(const std::vector<std::string>& texts, std::string_view between, char kept_out) {
   std::string all;
   for (const std::string& text : texts) {

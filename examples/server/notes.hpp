@@ -1,4 +1,5 @@
-// Notes about parts of a request that have no effect, or less than the client expects. Headers of the answer and the log show them.
+// Collects notes about a request: parts that have no effect, or less effect than the client expects. Headers of the answer and the log show
+// the notes.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ class Notes {
   // `strict`: ignore() and leave_out() throw ApiError of status 400.
   explicit Notes(bool strict = false) : strict_(strict) {}
 
-  // Notes a field without effect. `where`: the field's place in this request ("tools[1].x"); `what`: the field's name for the header
-  // ("tools[].x"); `why`: a sentence.
+  // Notes a field that has no effect. `where`: the field's place in this request ("tools[1].x"). `what`: the field's name without indices
+  // ("tools[].x"), as the answer's header shows it. `why`: a sentence.
   void ignore(const std::string& where, const std::string& what, std::string_view why);
   // Notes a part of the request that is left out, for example a tool that a service would run: "tools[1] (web_search)".
   void leave_out(const std::string& where, std::string_view kind, std::string_view why);

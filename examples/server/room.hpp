@@ -22,8 +22,8 @@ struct Leaving {
   std::optional<std::chrono::steady_clock::time_point> look_again{};  // the time at which a further model may leave
 };
 
-// Chooses models that take at least `needed` bytes together: first the models without requests, and the least recently used ones first.
-// Exception: no model is chosen before its stays_until.
+// Chooses models to unload, so that at least `needed` bytes become free. Order: first the models without requests, and among them the least
+// recently used first; then the models with requests, in the same order. Exception: no model is chosen before its stays_until.
 [[nodiscard]] Leaving choose_leaving(std::vector<Resident> residents, std::uint64_t needed, std::chrono::steady_clock::time_point now);
 
 }  // namespace server

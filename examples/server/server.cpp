@@ -101,8 +101,9 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
-// Returns whether a Host header names this machine. A foreign web page can make its own host name resolve to this machine (DNS rebinding),
-// but the Host header of its requests is still the page's host name.
+// Returns whether a Host header names this machine; other requests are refused. The reason: a foreign web page can make its own host name
+// resolve to this machine (DNS rebinding), and would then be allowed to read the answers. But the Host header of its requests is still the
+// page's host name.
 bool is_this_machine(std::string_view host) {
   const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);
   const std::string_view name = host.substr(0, colon);
@@ -120,8 +121,9 @@ bool is_json(std::string_view content_type) {
 // Returns whether a client asks for a page, as browsers do: its Accept names text/html.
 bool asks_for_page(const HttpRequest& request) { return request.header("accept").find("text/html") != std::string_view::npos; }
 
-// Returns whether the media type is curl's default for -d, which Ollama's examples use. Accepting this type is safe: a page's form cannot
-// send JSON in a body of this type, and a script of another origin sends the header Origin.
+// Returns whether the media type is the one that curl -d sends by default, or absent. Ollama's examples use curl so, with JSON in the body.
+// Accepting this type is safe: a form on a foreign page cannot send JSON in a body of this type, and a script of another origin sends the
+// header Origin, by which it is refused.
 bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
 
 // Returns headers that let the page load scripts and everything else only from this server, and let no other page show it in a frame.

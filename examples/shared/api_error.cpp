@@ -55,7 +55,8 @@ ApiError api_error(const tessera::Error& error, std::string param) {
     case ErrorCode::invalid_state:
     case ErrorCode::cancelled: return {503, "The server is shutting down.", {}, "shutting_down"};
     case ErrorCode::numeric:
-      // NaN logits are the model's fault; constraints that leave no token are the request's.
+      // The library has one error code for three faults. NaN logits are the model's fault: status 500. If the vocabulary has no token for
+      // the text that a constraint demands, or if biases leave no token, that is the request's fault: status 400.
       if (error.message().find("no token of the vocabulary") != std::string::npos) {
         return {400, "The answer cannot go on in the form that the request states: this model's vocabulary has no token for the characters that must come next. Change the pattern, grammar or schema."};
       }

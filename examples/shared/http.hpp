@@ -36,8 +36,8 @@ struct HttpResponse {
   Headers headers{};
 };
 
-// Takes the answer to a request: one response, or a stream of chunks. Any thread may call it. Once the client has gone, calls do
-// nothing. If a reply is destroyed without an answer, the server answers that it failed.
+// The answer to one request, as its handler sends it: one response, or a stream of chunks. Any thread may call the functions. Once the
+// client has gone, they do nothing. If a reply is destroyed without an answer, the client gets the answer that the server has failed.
 class HttpReply {
  public:
   virtual ~HttpReply() = default;
@@ -57,8 +57,8 @@ using HttpReplyPtr = std::shared_ptr<HttpReply>;
 
 // Handles a request. Must neither block nor throw.
 using HttpHandler = std::function<void(HttpRequest request, HttpReplyPtr reply)>;
-// Returns the answer to a request that no handler sees or answers: broken, slow and oversized requests. `path` is empty if the path is not
-// known.
+// A function that makes the answer to a request which no handler answers, because the request is broken, slow or oversized. `path` is empty
+// if the path is not known.
 using HttpRefusal = std::function<HttpResponse(std::string_view path, unsigned status, const std::string& message)>;
 
 }  // namespace server

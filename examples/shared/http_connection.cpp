@@ -330,8 +330,8 @@ class Connection final : public HttpConnection, public std::enable_shared_from_t
     drop_books();
   }
 
-  // Counts the connection. The first member of Connection, so that it is destroyed last: when the count is 0, the server ends the
-  // io_context, on which sockets and timers run.
+  // Counts the open connections. This must be the first member of Connection, so that it is destroyed last: when the count is 0, the server
+  // ends the io_context, on which sockets and timers run.
   struct Counted {
     std::shared_ptr<HttpShared> shared;
 

@@ -22,8 +22,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Returns whether the first line of a chunk (size, then extensions) ends within quotes, which is malformed: Beast would look for the
-// closing quote in the chunk's data. `around`: the unread bytes, from the end of the previous chunk on.
+// Detects a malformed chunk, whose first line (size, then extensions) ends within quotes: Beast would look for the closing quote in the
+// chunk's data. Returns true for such a line. `around`: the unread bytes, from the end of the previous chunk on.
 bool ends_in_quotes(std::string_view around) {
   if (around.starts_with("\r\n")) around.remove_prefix(2);
   const std::size_t end = around.find("\r\n");
@@ -62,8 +62,8 @@ Target target_of(std::string_view text) {
 
 void HttpReader::add(std::string_view bytes) { buffer_.commit(net::buffer_copy(buffer_.prepare(bytes.size()), net::buffer(bytes))); }
 
-// RFC 9112, 2.2: some clients send an additional empty line after a body. Skips only a few empty lines, so that no client can keep a
-// connection open with them.
+// Skips empty lines in front of a request, because some clients send an additional empty line after a body (RFC 9112, 2.2). Skips only a
+// few, so that no client can keep a connection open with them.
 bool HttpReader::skips_empty_lines() {
   constexpr int kMost = 8;
   while (skipped_ < kMost) {

@@ -23,8 +23,8 @@ class Keys {
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
 
-  // Returns the tenant of a request's "Authorization: Bearer KEY" or "x-api-key: KEY"; nullopt if the key is not known. Takes the same time
-  // for every key, so that nobody can guess a key by the time.
+  // Returns the tenant to whom the key of a request belongs ("Authorization: Bearer KEY" or "x-api-key: KEY"); nullopt if the key is not
+  // known. Takes the same time for every key, so that nobody can guess a key by the time.
   [[nodiscard]] std::optional<std::string> tenant_of(const HttpRequest& request) const;
 
  private:

@@ -50,8 +50,9 @@ class Upstream {
 
   // A function that gets the pieces of an answer of status 200 as they come.
   using Pass = std::function<void(std::string_view piece)>;
-  // Sends a request and returns the answer. With `pass`, a body of status 200 goes to `pass` instead of the answer. `authorization`: the
-  // client's header, which is sent if there is no key for this server. A requested `stop` ends the exchange at once. Throws UpstreamError.
+  // Sends a request and returns the answer. If `pass` is set and the status is 200, the body goes to `pass`, piece by piece, and not into
+  // the answer. `authorization`: the client's header; it is sent if this object has no key for the server. A requested `stop` ends the
+  // exchange at once. Throws UpstreamError.
   [[nodiscard]] UpstreamAnswer ask(const std::string& method, const std::string& path, const std::string& body, const std::string& authorization,
                                    const std::stop_token& stop, const Pass& pass = {}) const;
   [[nodiscard]] const Url& url() const noexcept { return url_; }

@@ -35,8 +35,8 @@ class Workers {
     }
     changed_.notify_one();
   }
-  // Posts long work: `slice` does a part of the work, and is called until it returns true. Long works run one after the other; tasks of
-  // post() run between their slices.
+  // Queues work that takes long. `slice` does a part of the work and returns true if the work is complete; it is called until then. Long
+  // works run one after the other. Between two slices, tasks of post() run, so that they do not wait for the whole work.
   void post_long(std::function<bool()> slice) {
     {
       const std::lock_guard lock(mutex_);

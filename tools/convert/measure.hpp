@@ -1,4 +1,5 @@
-// Measures a model on a text: its perplexity, and the mean squares of the inputs of its output matrices.
+// Measures a model on a text, for pruning: its perplexity, and how large the inputs of its output matrices (of attention and of FFNs) are,
+// as mean squares.
 #pragma once
 
 #include <cstdint>

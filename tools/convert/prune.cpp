@@ -25,7 +25,8 @@ constexpr std::size_t kColumnsAtOnce = 32;  // kept columns come in multiples of
 
 Error cancelled() { return {ErrorCode::cancelled, "interrupted; nothing was written"}; }
 
-// Columns or a KV head that may be left out of a layer, with the share that they contribute to the layer's output (prune.hpp).
+// Something that may be left out of a layer: some FFN columns, or a KV head. `share`: how much it contributes to the layer's output
+// (prune.hpp).
 struct Candidate {
   std::size_t layer;
   std::uint32_t first, count;  // elements
@@ -186,8 +187,8 @@ class Pruning {
     return {};
   }
 
-  // Puts the most important of the columns that were left out back, until each layer has a multiple of kColumnsAtOnce columns. `candidates`
-  // are sorted by importance, the least important first.
+  // Keeps some more columns, so that each layer has a multiple of kColumnsAtOnce columns: of the columns that were to be left out, puts
+  // back the most important ones. `candidates` are sorted by importance, the least important first.
   void fill_columns(const std::vector<Candidate>& candidates) {
     for (std::size_t layer = 0; layer < cut_.size(); ++layer) {
       std::vector<std::uint32_t>& columns = cut_[layer].columns;

@@ -27,13 +27,13 @@ struct PruneOptions {
 // Parses "layers=2,heads=0.25,ffn=0.5", in any order. Errors say what is expected.
 [[nodiscard]] Status parse_prune(std::string_view text, PruneOptions& into);
 
-// Returns the model without its least important parts, and prints the sizes that are left and, with a text, the perplexity before and
+// Returns the model without its least important parts. Prints the sizes that are left and, if there is a text, the perplexity before and
 // after.
-// - Layers: one after another, the layer without which the perplexity of the text is lowest.
-// - Columns and heads: those that contribute least to the output of their layer's attention or FFN. The contribution of an input of the
-//   output matrix is the mean square of the input, times the sum of the squares of its weights, as a share of the layer. The mean squares
-//   come from `importance` (an imatrix), else from the text, else they are 1. Each layer keeps at least a quarter of its columns, and one
-//   KV head.
+// - Layers are removed one after another. Each time, the layer is removed without which the text's perplexity is lowest.
+// - Columns and heads are removed that contribute least to the output of their layer's attention or FFN. An input of the output matrix
+//   contributes the mean square of the input, times the sum of the squares of its weights, as a share of the layer. The mean squares come
+//   from `importance` (an imatrix) if there is one, else from the text; without both they are 1. Each layer keeps at least a quarter of its
+//   columns, and one KV head.
 // Errors: unsupported, the model is of a kind that cannot be cut; invalid_argument, more is to be left out than the model has; cancelled,
 // *stop is not 0.
 [[nodiscard]] Result<std::shared_ptr<const PrunedSource>> prune(std::shared_ptr<const ModelSource> model, const quantize::Importance& importance,

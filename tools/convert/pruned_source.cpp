@@ -14,7 +14,7 @@ namespace tessera::convert {
 
 namespace {
 
-// The rows or columns of a layer's tensor that are cut.
+// Says which rows or columns of a layer's tensor are cut when heads or FFN columns are left out; none: the tensor stays whole.
 enum class Side : std::uint8_t { none, query_rows, key_rows, value_rows, query_columns, ffn_rows, ffn_columns };
 
 struct Row {

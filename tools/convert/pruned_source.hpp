@@ -24,12 +24,13 @@ struct KeptLayer {
 using Cut = std::vector<KeptLayer>;
 [[nodiscard]] Cut whole_cut(const ModelSpec& spec);
 
-// Returns an error if a model's layers cannot be cut: each must be a decoder's layer of attention and a gated FFN, without a window, and
-// all of its tensors must be known.
+// Returns an error if layers of this model cannot be cut. Each layer must be a decoder's layer with attention and a gated FFN, without a
+// window, and all of its tensors must be tensors that the program knows how to cut.
 [[nodiscard]] Status check_prunable(const ModelSource& model, const ModelSpec& spec);
 
-// Presents the rest of a model as a model. Reading copies rows, and columns in whole blocks of the matrix's format, so the kept columns of
-// a quantised matrix must be whole blocks (see column_unit()).
+// Presents what is left of a pruned model as a model of its own, whose tensors can be read. Reads rows of the original and leaves out cut
+// rows and columns. Columns are copied as whole blocks of the matrix's format, so the kept columns of a quantised matrix must be whole
+// blocks (see column_unit()).
 class PrunedSource final : public ModelSource {
  public:
   // Preconditions: check_prunable() returned no error; `cut` fits the model, and its columns are whole blocks.

@@ -45,7 +45,7 @@ Status check(const Mix& mix) {
   return {};
 }
 
-// The shares of the requests and of their prompts that are still computed after the steps so far.
+// How much work is left for models after the savings of a mix (a cache, for example) that were counted so far.
 struct Left {
   double requests = 1;  // share of the requests
   double prompt = 1;    // share of a request's prompt

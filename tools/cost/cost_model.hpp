@@ -40,8 +40,8 @@ struct ModelCost {
   std::optional<SpeculationEstimate> speculation = {};
 };
 
-// Returns the price of a model's tokens. Errors (invalid_argument): a rate, price or share that is negative, not finite or missing; the
-// errors of estimate_speculation().
+// Returns the price of a model's tokens. Error: invalid_argument if a rate, price or share is negative, not finite or missing. Also returns
+// the errors of estimate_speculation().
 [[nodiscard]] Result<ModelCost> cost_of(const Model& model) noexcept;
 
 // The tokens of an average request.
@@ -90,8 +90,8 @@ struct MixCost {
   std::vector<CostStep> steps;       // the tiers, then each saving in turn, then the embeddings of `lookup`, then the comparisons
 };
 
-// Returns the price of a mix. Errors (invalid_argument): shares outside of [0, 1], tiers whose shares do not add up to 1, prices that are
-// negative or not finite, a request without tokens.
+// Returns the price of a mix (requests that are divided among tiers and caches). Error: invalid_argument if a share is outside of [0, 1],
+// if the shares of the tiers do not add up to 1, if a price is negative or not finite, or if a request has no tokens.
 [[nodiscard]] Result<MixCost> cost_of(const Mix& mix) noexcept;
 
 }  // namespace tessera::cost

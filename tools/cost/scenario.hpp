@@ -23,8 +23,8 @@ struct Scenario {
 [[nodiscard]] Result<Scenario> parse_scenario(std::string_view text, const std::filesystem::path& folder = {}) noexcept;
 [[nodiscard]] Result<Scenario> read_scenario(const std::filesystem::path& path) noexcept;
 
-// The rates in the output of `tessera-bench --json`: the highest tokens a second of its tests of prompts (prefill), and of its tests of
-// answers (decode, batch).
+// The rates that a model reached in `tessera-bench --json`, in tokens a second. prompt: the highest rate of the tests of prompts (prefill).
+// answer: the highest rate of the tests of answers (decode, batch).
 struct MeasuredRates {
   double prompt = 0, answer = 0;
 };

@@ -35,8 +35,8 @@ std::string reason_of(const Error& error) {
   return text;
 }
 
-// Returns whether the grammar accepts the text. Checks token by token, as a generation does: the mask must allow each token before it is
-// accepted.
+// Returns whether the grammar accepts the text. Encodes the text and goes through its tokens as a generation does: before a token is
+// accepted, the mask must allow it.
 Result<bool> accepts(const CompiledGrammar& grammar, const Tokenizer& tokenizer, const std::string& text, Report& report) {
   const auto tokens = tokenizer.encode(text, {.bos = Bos::never});
   if (!tokens) return tokens.error();

@@ -1,4 +1,5 @@
-// Judges the instances of MaskBench files, and times masks and compilation. One thread.
+// Runs a benchmark of grammars (MaskBench's files): compiles each schema, judges whether the texts of its tests match, and times
+// compilation and masks. Uses one thread.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +12,8 @@
 
 namespace tessera::grammar_tool {
 
-// Runs every *.json of the folder. A file is an object with `schema` and `tests`, each test with `valid` and `data`. Or it is a list of
-// these objects, as in the JSON-Schema-Test-Suite; each object then counts as a file.
+// Runs every *.json file of the folder. A file is an object {"schema": ..., "tests": [{"valid": true or false, "data": ...}, ...]}. Or it
+// is a list of such objects, as in the JSON-Schema-Test-Suite; then each object counts as a file.
 [[nodiscard]] Result<Report> bench_folder(const std::filesystem::path& folder, const Vocabulary& vocabulary,
                                           const JsonSchemaOptions& options);
 

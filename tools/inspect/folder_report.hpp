@@ -15,8 +15,8 @@ namespace tessera::inspect {
 std::string folder_text(const ModelSource& model, const Sections& sections);
 std::string folder_json(const ModelSource& model, const Sections& sections);
 
-// Return the value of one setting, in the forms of raw_value() and json_value(); nullopt if the folder does not have the setting. `key`:
-// the key in the folder's files ("hidden_size"), or the library's name ("d_model").
+// Return the value of one setting of a folder, in the form of raw_value() or of json_value(). `key`: the setting's key in the folder's
+// files ("hidden_size"), or its name in the library ("d_model"). Return nullopt if the folder does not have the setting.
 std::optional<std::string> folder_value(const ModelSource& model, std::string_view key);
 std::optional<std::string> folder_json_value(const ModelSource& model, std::string_view key);
 

@@ -20,8 +20,8 @@ struct KvModel {
   std::vector<std::string> notes;   // assumptions behind the figures that a reader might not expect
 };
 
-// Reads the figures. `wide`: layers at both ends with a type of their own. Errors name the missing or wrong key; invalid_argument: more
-// wide layers than layers.
+// Reads the figures. `wide`: how many layers at both ends of the model get a KV type of their own (--kv-wide). Errors: a key of the
+// metadata is missing or wrong (the error names it); invalid_argument, there are more wide layers than layers.
 [[nodiscard]] Result<KvModel> read_kv_model(const ModelFile& file, const WideLayers& wide = {});
 // Reads the same figures from a model of any kind that the engine runs.
 [[nodiscard]] Result<KvModel> read_kv_model(const ModelSource& source, const WideLayers& wide);

@@ -1,7 +1,7 @@
-// Computes the bytes of KV caches, and how many users fit into a memory. Reads and loads nothing.
+// Computes the bytes of KV caches, and how many users fit into a memory. Only arithmetic: reads no file and loads no model.
 //
-// A user is one sequence. All bytes are the bytes of one device. If `tp` devices share a model, each device holds its part of the weights
-// and ceil(kv_heads / tp) of a layer's KV heads; if there are more devices than heads, heads are replicated.
+// A user is one sequence. All bytes are the bytes of one device. If `tp` devices share a model (tensor parallelism), each device holds its
+// part of the weights and ceil(kv_heads / tp) of a layer's KV heads; if there are more devices than heads, heads are replicated.
 #pragma once
 
 #include <cstdint>

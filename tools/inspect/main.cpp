@@ -112,8 +112,8 @@ int run_adapter(const Arguments& arguments, const std::filesystem::path& place) 
   return print(arguments.json ? adapter_json(*listing) : adapter_text(*listing));
 }
 
-// Returns the sections that the options ask for. The plan is left out if the engine does not run the model (a vocabulary, another
-// architecture) and no option asks for the plan.
+// Returns the sections that the options ask for; without such options, all sections. The plan is left out without an error if the engine
+// does not run the model (a vocabulary, another architecture) and no option asks for the plan.
 Result<Sections> sections_of(const Arguments& arguments, const ModelSource& model) {
   const bool everything = !arguments.metadata && !arguments.tensors && !arguments.plan;
   Sections sections{.metadata = everything || arguments.metadata, .tensors = everything || arguments.tensors, .plan = {}};

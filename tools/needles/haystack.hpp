@@ -12,8 +12,8 @@ struct Haystack {
   std::string answer;    // digits
 };
 
-// Returns a text of about `words` words. `depth`: the share of words before the needle, from 0 to 1. The same seed gives the same
-// text.
+// Returns a text of about `words` words, with its needle and question. `depth`: where the needle stands, as the share of words in front of
+// it, from 0 to 1. The same seed gives the same text.
 [[nodiscard]] Haystack make_haystack(std::uint64_t seed, std::size_t words, double depth);
 
 }  // namespace tessera::needles

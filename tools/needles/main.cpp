@@ -1,4 +1,5 @@
-// tessera-needles: counts how many numbers hidden in long made-up texts a model finds, if it keeps only some of the tokens.
+// tessera-needles: tests KV caches that keep only some of the tokens. Hides numbers in long made-up texts, and counts how many of them a
+// model still finds.
 #include <unistd.h>
 
 #include <cstdio>

@@ -31,7 +31,9 @@ Result<std::vector<CacheRow>> compare_caches(const Engine& engine, const Documen
     const std::span<const Token> read = std::span(document).first(document.size() - 1);
     const std::size_t counted = options.last == 0 || options.last > read.size() ? 0 : read.size() - options.last;
     for (std::size_t begin = 0; begin < read.size();) {
-      // A chunk must not contain both predictions that count and predictions that do not, so a chunk ends where the counted ones begin.
+      // Reads the next chunk. Only the last predictions of a document are compared. A chunk never contains both predictions that are
+      // compared and predictions that are not, because append() returns logits of all its tokens or of none; so a chunk ends where the
+      // compared ones begin.
       const std::size_t border = begin < counted ? counted : read.size();
       const std::size_t count = std::min(options.chunk, border - begin);
       const std::span<const Token> part = read.subspan(begin, count);

@@ -1,5 +1,6 @@
-// Measures the loss by smaller KV caches: compares the predictions of one engine with each cache to its predictions with the keys and
-// values of all tokens in float32. Nothing else differs between the two.
+// Measures how much smaller KV caches change a model's predictions. The same engine reads the same text with each cache, and its
+// predictions are compared with those that it makes with the keys and values of all tokens in float32. Nothing else differs between the
+// two.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,9 @@ struct CacheRow {
   double bytes_per_token = 0.0;  // bytes held at the documents' ends, divided by their tokens
 };
 
-// Returns a row for each cache. For each document, every cache has a session. The sessions read the document by turns, a chunk at a time;
-// logits are compared and then dropped, so documents can be long. `progress` gets the number of tokens read so far, of all documents.
+// Returns a row of the table for each cache. Reads one document after another. For a document, each cache has a session; the sessions read
+// the document by turns, a chunk at a time. Logits are compared and dropped after each chunk, so documents can be long. `progress` gets the
+// number of tokens read so far, of all documents.
 [[nodiscard]] Result<std::vector<CacheRow>> compare_caches(const Engine& engine, const Documents& documents,
                                                            const CacheTableOptions& options,
                                                            const std::function<void(std::size_t)>& progress);

@@ -11,8 +11,8 @@ namespace tessera::quality {
 
 class Divergence {
  public:
-  // Adds a row: its logits [vocab] in the reference and in the run, and the text's next token.
-  // Returns false and adds nothing if a logit is not finite.
+  // Adds one row to the comparison. `reference` and `run`: the row's logits [vocab] in the reference and in the run that is compared.
+  // `next`: the text's next token. If a logit is not finite, returns false and adds nothing.
   [[nodiscard]] bool add(std::span<const float> reference, std::span<const float> run, Token next);
 
   [[nodiscard]] std::uint64_t rows() const { return rows_; }

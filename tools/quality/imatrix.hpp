@@ -1,6 +1,6 @@
-// Sums the squares of the inputs of a model's matrices, and writes the sums as llama.cpp's importance matrix: a GGUF file with general.type
-// = imatrix. For each tensor NAME it has the F32 tensors NAME.in_sum2 [inputs, matrices] and NAME.counts [1, matrices].
-// (tools/quantize/importance.hpp reads the file.)
+// Makes importance matrices: sums the squares of the inputs of a model's matrices while the model reads a text, and writes the sums as
+// llama.cpp does, to a GGUF file with general.type = imatrix. For each tensor NAME the file has the F32 tensors NAME.in_sum2 [inputs,
+// matrices] and NAME.counts [1, matrices], the number of rows that were summed. (tools/quantize/importance.hpp reads the file.)
 #pragma once
 
 #include <filesystem>

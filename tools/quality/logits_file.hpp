@@ -1,6 +1,6 @@
-// A file of a run's logits, with which other runs are compared. Little-endian:
+// The file in which a run's logits are kept, so that later runs can be compared with it. Little-endian:
 //   8 bytes "TSLOGITS", u32 vocabulary, u32 zero, u64 rows, u64 hash of the tokens, then f32 logits  [rows, vocab].
-// The file has logits, because log-probabilities would be rounded, and differences of 1e-7 matter.
+// The file has logits and not log-probabilities, because these would be rounded, and differences of 1e-7 matter.
 #pragma once
 
 #include <cstdint>

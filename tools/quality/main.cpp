@@ -1,5 +1,5 @@
-// tessera-quality: measures how much a way of computing changes a model's predictions, compared with float32. Also measures how well an
-// embedding model finds documents.
+// tessera-quality: measures how much the predictions of a model change if something is computed less exactly (weight formats, KV caches,
+// kernels), compared with float32. Also measures how well an embedding model finds documents.
 #include <unistd.h>
 
 #include <algorithm>
@@ -191,8 +191,8 @@ void print(const Arguments& arguments, const Divergence& result) {
   fmt::print("same first choice   {:.3f} %\n", 100.0 * result.same_first_choice());
 }
 
-// Returns whether matrix products round their inputs to 8 bits or bf16. If so, a change of the KV cache also changes how inputs are
-// rounded.
+// Returns whether the engine's matrix products round their inputs to 8 bits or bf16. If they do, the results of two KV caches differ also
+// because inputs are rounded differently, and not only because of the cache.
 bool rounds_activations(const Engine& engine) {
   const auto uses = engine.explain();
   return uses && std::ranges::any_of(*uses, [](const KernelUse& use) {

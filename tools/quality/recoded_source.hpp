@@ -9,8 +9,9 @@
 
 namespace tessera::quality {
 
-// Encodes the matrices of the layers and the token embeddings of another source when they are read. If a matrix's rows are not whole blocks
-// of the format, the matrix gets the format that tessera-quantize would choose. Other tensors stay as they are.
+// A source that passes on another source, but encodes the matrices of the layers and the token embeddings in another format when they are
+// read. If a matrix's rows are not whole blocks of this format, the matrix gets the format that tessera-quantize would choose. Other
+// tensors stay as they are.
 class RecodedSource final : public ModelSource {
  public:
   RecodedSource(std::shared_ptr<const ModelSource> model, DType format);

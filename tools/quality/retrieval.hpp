@@ -27,13 +27,13 @@ struct RetrievalData {
 
 struct RetrievalRow {
   std::uint32_t dimensions = 0;
-  // Means over the questions. recall: the share of the right documents that are among the first 1, 3, 10. ndcg: the normalised discounted
-  // cumulative gain of the first 10 (Jarvelin & Kekalainen 2002), with the gain 2^score - 1.
+  // Means over the questions. recall_N: the share of a question's right documents that are among the first N documents found. ndcg_10: the
+  // normalised discounted cumulative gain of the first 10 documents (Jarvelin & Kekalainen 2002), with the gain 2^score - 1.
   double recall_1 = 0.0, recall_3 = 0.0, recall_10 = 0.0, ndcg_10 = 0.0;
 };
 
-// Returns a row for each number of dimensions; 0 stands for all dimensions of the model. Computes the vectors once, and cuts and normalises
-// them for each row. `progress` gets the number of texts done and the number of all texts.
+// Returns a row for each number of `dimensions`; the number 0 means all dimensions of the model. The vectors of all texts are computed
+// once, and for each row cut to its dimensions and normalised. `progress` gets the number of texts done and the number of all texts.
 [[nodiscard]] Result<std::vector<RetrievalRow>> measure_retrieval(const Engine& engine, const RetrievalData& data, std::span<const std::uint32_t> dimensions,
                                                                   const std::function<void(std::size_t, std::size_t)>& progress);
 

@@ -16,8 +16,9 @@ namespace tessera::quantize {
 
 namespace {
 
-// A tensor is read and written in pieces. Threads encode a piece in segments; one thread encodes a whole segment. Rows are whole blocks of
-// both formats, so a tensor can be treated as one long row. A segment is a whole number of blocks of every format.
+// How a tensor is divided for encoding. It is read and written one piece at a time, and a piece is divided into segments, each of which one
+// thread encodes. Rows are whole blocks of both formats, so a tensor can be treated as one long row. A segment is a whole number of blocks
+// of every format.
 constexpr std::uint64_t kSegmentValues = 1 << 15;
 constexpr std::uint64_t kPieceSegments = 64;
 

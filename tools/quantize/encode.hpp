@@ -22,9 +22,9 @@ struct Progress {
   const volatile std::sig_atomic_t* stop = nullptr;  // *stop is not 0: give up
 };
 
-// Reads the step's tensor, encodes it and passes its bytes to `write`. NaNs, infinities and numbers that F16 cannot hold are errors that
-// name the tensor, because a quantised model would hide such numbers. `importance`: the importance of each input of each of the tensor's
-// matrices, or nullptr.
+// Encodes one tensor as its step says: reads the tensor, and passes the encoded bytes to `write`. Errors name the tensor: it has a NaN, an
+// infinity or a number that F16 cannot hold, which a quantised model would hide. `importance`: the importance of each input of each of the
+// tensor's matrices, or nullptr.
 [[nodiscard]] Result<Loss> encode_tensor(const ModelSource& model, const TensorPlan& step, const std::vector<float>* importance,
                                          unsigned threads, const ByteSink& write, const Progress& progress);
 

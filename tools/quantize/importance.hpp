@@ -1,6 +1,7 @@
-// An importance matrix: the mean squares of each matrix's inputs. Encoders that search for the best scales weigh errors by these numbers.
-// The file has llama.cpp's form: GGUF with general.type = imatrix. For each tensor NAME of a model it has the sums of squares of each input,
-// NAME.in_sum2 [inputs, matrices], and the number of rows, NAME.counts [1, matrices]. (tools/quality/imatrix.hpp writes the file.)
+// An importance matrix: for each input of each matrix, the mean square of its values on some text. Encoders that search for the best scales
+// weigh rounding errors by these numbers. The file has llama.cpp's form, a GGUF file with general.type = imatrix: for each tensor NAME of a
+// model the sums of the squares of each input, NAME.in_sum2 [inputs, matrices], and the number of rows that were summed, NAME.counts [1,
+// matrices]. (tools/quality/imatrix.hpp writes the file.)
 #pragma once
 
 #include <filesystem>

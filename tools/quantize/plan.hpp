@@ -30,12 +30,13 @@ struct TensorPlan {
   std::string note;             // reason why `to` is not the requested format; empty if it is
 };
 
-// Returns whether a tensor should not be quantised; llama.cpp's files have these tensors as F32. Position and token type embeddings are
-// added, not multiplied, so each error would show. Routers of experts and convolutions are small, and results depend strongly on them.
+// Returns whether a tensor should not be quantised, because small errors in it show. Position and token type embeddings are added and not
+// multiplied. Routers of experts and convolutions are small, and results depend strongly on them. llama.cpp's files have these tensors as
+// F32 too.
 [[nodiscard]] bool is_delicate(std::string_view name) noexcept;
 
-// Makes a step for each tensor, in file order. Error, with the tensor's name: a tensor that is quantised already would change its format,
-// and `requantize` is false.
+// Makes the plan: a step for each tensor, in file order. Error, with the tensor's name: the format of a tensor that is quantised already
+// would change, and `requantize` is false.
 [[nodiscard]] Result<std::vector<TensorPlan>> make_plan(const ModelSource& model, const Options& options);
 
 }  // namespace tessera::quantize

@@ -27,9 +27,9 @@ struct Writing {
   std::function<Status(GgufWriter&)> keys;     // sets the keys of the (first) file
 };
 
-// A file that a model with these steps becomes. parts_of() returns one file `out`, or parts NAME-00001-of-0000N.gguf if a part may have at
-// most `part_bytes` bytes of tensors (0: no limit). A tensor is never cut, so a part with one tensor may be larger. Error: more parts than
-// a GGUF file can count.
+// One file of the model to write, with the steps of its tensors. parts_of() divides the steps among files. With `part_bytes` 0 there is one
+// file `out`; otherwise there are parts NAME-00001-of-0000N.gguf, each with at most `part_bytes` bytes of tensors. A tensor is never cut,
+// so a part with only one tensor may be larger. Error: more parts than a GGUF file can count.
 struct OutputPart {
   std::filesystem::path path;
   std::span<const TensorPlan> steps;
@@ -39,12 +39,12 @@ struct OutputPart {
 // Returns an error if one of the parts would overwrite a file of the model at `in`.
 [[nodiscard]] Status spare_input(std::span<const OutputPart> parts, const std::filesystem::path& in);
 
-// Writes the parts, and prints the summary. Writes each file under another name in the same folder, and renames the files when all are
-// complete, so an error or a signal leaves older files as they were.
+// Writes the parts, and prints the summary. If files with these names exist, they stay as they are until all parts are complete, also after
+// an error or a signal: each part is written under another name in the same folder, and renamed at the end.
 [[nodiscard]] Status write_model(const Writing& writing, std::span<const OutputPart> parts);
 
-// Copies the keys of a GGUF file. Exceptions: keys that say how the file is split; if `target` is not nullptr, also the keys that depend on
-// the formats of `target`.
+// Copies the keys of a GGUF file's metadata. Not copied: keys that say how the file is split and, if `target` is not nullptr, keys that
+// depend on the formats of the tensors (they change with `target`).
 [[nodiscard]] Status copy_keys(const ModelFile& model, const tool::Target* target, GgufWriter& writer);
 
 }  // namespace tessera::quantize

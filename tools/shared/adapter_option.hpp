@@ -13,8 +13,8 @@
 
 namespace tessera::tool {
 
-// Returns the file and the scale. A number after the last colon is the scale. Exception: if a file has the whole text as its name, the text
-// names this file.
+// Parses FILE or FILE:SCALE. If a file has the whole text as its name, the text is FILE. If not, and a number stands after the last colon,
+// the number is the scale.
 inline MergedAdapter parse_adapter(std::string_view text) {
   std::error_code ignored;
   const std::size_t colon = text.rfind(':');

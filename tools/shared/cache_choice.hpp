@@ -1,6 +1,6 @@
-// The option --caches of tools that compare KV caches: a list of caches, each with a KV type and, if not all tokens keep their keys and
-// values, a token budget. A cache is written TYPE (as in --kv-dtype), TYPE:N or TYPE:P%: a budget of N tokens, or of P percent of a
-// sequence's tokens. After N or P%, ":window", ":h2o" or ":snapkv" says how the tokens to keep are chosen (TokenChoice).
+// The option --caches of tools that compare KV caches: a list of caches. Each cache is written TYPE, TYPE:N or TYPE:P%. TYPE is a KV type,
+// as in --kv-dtype. With N or P%, not all tokens keep their keys and values: the cache has a token budget of N tokens, or of P percent of a
+// sequence's tokens. After N or P%, ":window", ":h2o" or ":snapkv" may say how the tokens to keep are chosen (TokenChoice).
 #pragma once
 
 #include <cstddef>

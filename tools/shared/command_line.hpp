@@ -34,8 +34,8 @@ namespace tessera::tool {
   return row.back();
 }
 
-// Returns the long option that an unknown "--text" was probably meant to be: an option that begins in the same way, or that differs in few
-// letters. Returns an empty text if there is none.
+// For the error about an unknown option `text`: returns the long option that the user probably meant, which begins in the same way or
+// differs in few letters. Returns an empty text if there is none.
 [[nodiscard]] inline std::string option_like(const CLI::App& app, std::string_view text) {
   text = text.substr(2, text.find('=') - 2);
   std::string best;
@@ -63,9 +63,9 @@ struct HelpFormatter : CLI::Formatter {
   }
 };
 
-// Parses the command line. Corrects two points of app.parse(argc, argv), which reads the next argument as the value of `--option=`, and
-// reports `--unknown 3` as "3 --unknown". Adds `--completion SHELL`, which --help does not list, and prints its script in the way in which
-// --version is printed.
+// Parses the command line, as app.parse(argc, argv) does, but corrects two faults of that function: it reads the next argument as the value
+// of `--option=`, and reports `--unknown 3` as "3 --unknown". Also adds `--completion SHELL`, which --help does not list. Its script is
+// printed in the way in which --version is printed: by an exception.
 inline void parse(CLI::App& app, int argc, char** argv) {
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->column_width(app.get_formatter()->get_column_width());

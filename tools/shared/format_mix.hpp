@@ -1,5 +1,5 @@
-// Names of formats, and the format that each tensor of a model gets. llama.cpp's mixes (like Q4_K_M) use more bits for the tensors where
-// its authors measured a benefit. The rules are those of llama.cpp's llama_tensor_get_type (llama-quant.cpp).
+// Names of formats and mixes, and the format that each tensor of a model gets. A mix of llama.cpp (such as Q4_K_M) uses more bits for those
+// tensors where llama.cpp's authors measured a benefit. The rules are those of llama.cpp's llama_tensor_get_type (llama-quant.cpp).
 #pragma once
 
 #include <cstdint>
@@ -24,18 +24,18 @@ struct Target {
 [[nodiscard]] std::string target_names();
 // Returns all formats without a mix, with their bits a weight: "F32 32   F16 16   ...".
 [[nodiscard]] std::string formats_with_bits();
-// Parses "Q4_K_M", in upper or lower case. The error for a known format that tessera cannot write differs from the error for an
-// unknown one.
+// Parses the name of a format or mix, such as "Q4_K_M", in upper or lower case. There are two errors: one for a format that exists, but
+// that tessera cannot write, and one for an unknown name.
 [[nodiscard]] Result<Target> parse_target(std::string_view name);
 [[nodiscard]] std::string name_of(const Target& target);
 // Returns general.file_type, llama.cpp's number of a whole file's format.
 [[nodiscard]] std::uint32_t file_type(const Target& target) noexcept;
-// Returns the medium mix (such as Q4_K_M) that general.file_type names. Otherwise returns the type with the most bytes of weights; "?" for
-// a file without matrices.
+// Returns the name of a model's format, to show it. If general.file_type names a medium mix (such as Q4_K_M), returns this mix. If not,
+// returns the type that has the most bytes of weights, or "?" for a file without matrices.
 [[nodiscard]] std::string format_of(const ModelSource& model);
 
-// Returns the format to use instead of `wanted` if rows of `row` values are not whole blocks of `wanted`: by llama.cpp's rule, or F16
-// without one.
+// Returns the format for a matrix with rows of `row` values. If such rows are whole blocks of `wanted`, this is `wanted`. If not, it is the
+// format that llama.cpp uses instead, or F16 if llama.cpp has no rule.
 [[nodiscard]] DType fitting(DType wanted, std::uint64_t row) noexcept;
 
 // The facts about a model that the rules of a mix need.

@@ -13,21 +13,21 @@ enum class IdleInterrupt : std::uint8_t {
   ends,   // the program ends with status 130
 };
 
-// While an Interrupts object exists, a thread waits for Ctrl-C and handles it. POSIX: SIGINT is blocked, and the object's thread waits for
-// it. Make the object before other threads, because they must block SIGINT too. If the parent process ignores SIGINT (a shell's background
-// job), SIGINT stays ignored. Make only one object at a time.
+// While an object exists, a thread waits for Ctrl-C and does what begin() and IdleInterrupt say. On POSIX, SIGINT is blocked and this
+// thread receives it; make the object before other threads, because they must block SIGINT too. If the parent process ignores SIGINT (a
+// shell's background job), SIGINT stays ignored. Make only one object at a time.
 class Interrupts {
  public:
-  // `before_end`: called before Ctrl-C ends the program; nullptr: nothing is called. It runs on another thread than the program's, which
-  // may be anywhere at that moment, so it must neither wait for locks nor use stdio. Throws std::system_error.
+  // `before_end`: a function that is called before Ctrl-C ends the program; nullptr: none. It runs on another thread while the program's
+  // thread may be anywhere, so it must neither wait for locks nor use stdio. Throws std::system_error.
   explicit Interrupts(IdleInterrupt idle, void (*before_end)() noexcept = nullptr);
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
   ~Interrupts();
 
-  // Returns a stop token for the work that begins now. Until end(), Ctrl-C stops the work, and a second Ctrl-C ends the program. With
-  // IdleInterrupt::wakes, a Ctrl-C that came since the last end() and was not cleared also stops the token, because for the user the work
-  // had begun.
+  // Begins work that Ctrl-C can stop, and returns its stop token. Until end(), the first Ctrl-C stops the work, and a second Ctrl-C ends
+  // the program. With IdleInterrupt::wakes, a Ctrl-C that came after the last end() and was not cleared stops the work at once, because for
+  // the user the work had begun already.
   [[nodiscard]] std::stop_token begin() {
     const std::lock_guard lock(mutex_);
     work_.emplace();
@@ -39,8 +39,8 @@ class Interrupts {
     work_.reset();
   }
 
-  // Returns an object for which the system can wait: a descriptor, or an event of Windows. The object is signalled when Ctrl-C comes while
-  // there is no work. -1: there is no such object.
+  // Returns an object of the system that is signalled when Ctrl-C comes while there is no work, so that a wait for input can wait for
+  // Ctrl-C too. It is a descriptor (POSIX) or an event (Windows). -1: there is no such object.
   [[nodiscard]] std::intptr_t waitable() const noexcept { return ends_[0]; }
   bool clear() noexcept;  // removes the signal; returns whether there was one
 

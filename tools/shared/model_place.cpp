@@ -68,8 +68,8 @@ std::string read_small(const fs::path& path) {
   return text;
 }
 
-// Ollama keeps a manifest for each name and tag. The manifest lists layers. The layer with the model is a GGUF file, which lies in the
-// folder `blobs` under the name of its hash.
+// Finds a model in Ollama's store. The store has a manifest for each name and tag. The manifest lists layers. The layer with the model is a
+// GGUF file in the folder `blobs`, under the name of its hash.
 Result<fs::path> in_ollama(std::string_view text, std::string_view name) {
   fs::path store = variable("OLLAMA_MODELS").value_or(home() / ".ollama" / "models");
   if (!is_folder(store) && is_folder("/usr/share/ollama/.ollama/models")) store = "/usr/share/ollama/.ollama/models";

@@ -5,8 +5,8 @@
 
 namespace tessera::tool {
 
-// Sets a handler, unless the signal is ignored, as a shell ignores it for background jobs. Checks before it sets the handler, so that an
-// ignored signal has no effect at any moment.
+// Sets a handler for a signal. Exception: if the signal is ignored, as a shell ignores it for background jobs, it stays ignored. To be
+// ignored at every moment, the signal is checked before a handler is set.
 inline void on_signal(int signal, void (*handler)(int)) {
   struct sigaction now = {};
   if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) return;

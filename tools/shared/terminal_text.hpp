@@ -9,8 +9,8 @@
 
 namespace tessera::tool {
 
-// Returns the text with control characters, C1 (U+0080 to U+009F) included, as \xNN, so that no file can control a terminal. Line ends and
-// tabs are escaped too, except with Lines::kept.
+// Returns the text with its control characters (C1, U+0080 to U+009F, included) written as \xNN, so that no file's text can control a
+// terminal. Line ends and tabs are written so too, except with Lines::kept.
 enum class Lines { escaped, kept };
 inline std::string shown(std::string_view text, Lines lines = Lines::escaped) {
   std::string out;

@@ -10,8 +10,8 @@ std::size_t BlockCache::count(std::span<const std::uint64_t> blocks) const {
 
 std::size_t BlockCache::find(std::span<const std::uint64_t> blocks) {
   const std::size_t n = count(blocks);
-  // Moves the first block to the front last, so that it is the most recently used: the beginning of a prompt must outlive the blocks after
-  // it.
+  // Moves the found blocks to the front of the list, where the most recently used blocks are. The prompt's first block is moved last, and
+  // so stands in front of all: the beginning of a prompt must stay longer than the blocks after it, which are useless without it.
   for (std::size_t i = n; i-- > 0;) order_.splice(order_.begin(), order_, places_.at(blocks[i]));
   return n;
 }

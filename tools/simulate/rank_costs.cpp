@@ -9,7 +9,9 @@ Exchanges exchanges_of(const ModelShape& shape, RankSplit split, std::uint32_t r
   if (split == RankSplit::layers) {  // the residual stream from each rank to the next, and the logits to the first
     return {.count = double(ranks), .row_bytes = kFloat * shape.width * (ranks - 1), .output_bytes = kFloat * shape.vocabulary};
   }
-  // Gathers of a layer: the heads' outputs, attention's output, the FFN's inner columns, and its output. Of a step: embeddings and logits.
+  // A gather is an exchange after which each rank has the columns of all ranks. In each layer there are four: of the heads' outputs, of
+  // attention's output, of the FFN's inner columns, and of the FFN's output. In each step there are two more: of the embeddings and of the
+  // logits.
   return {.count = 4 * shape.layers + 2,
           .row_bytes = kFloat * (shape.layers * (shape.heads + 2 * shape.width + shape.ffn) + shape.width),
           .output_bytes = kFloat * shape.vocabulary};

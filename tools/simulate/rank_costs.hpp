@@ -26,9 +26,9 @@ struct Exchanges {
 };
 [[nodiscard]] Exchanges exchanges_of(const ModelShape& shape, RankSplit split, std::uint32_t ranks) noexcept;
 
-// Returns the costs of a step on `ranks` ranks. Each rank is a machine like the one on which the costs `one` were measured.
-// RankSplit::heads: the ranks compute at once, so the costs of computing are divided by their number. RankSplit::layers: the ranks compute
-// one after the other, so the costs of computing stay. The time of the exchanges (docs/howto/ranks.md) is added. For one rank returns `one`.
+// Predicts the costs of a step on `ranks` ranks. `one`: the costs on one rank, on a machine like those of the ranks. RankSplit::heads: the
+// ranks compute at once, so the costs of computing are divided by their number. RankSplit::layers: the ranks compute one after the other,
+// so the costs of computing stay. In both cases the time of the exchanges is added (docs/howto/ranks.md). For one rank, returns `one`.
 [[nodiscard]] CostModel::Costs costs_on_ranks(const CostModel::Costs& one, const ModelShape& shape, RankSplit split, std::uint32_t ranks,
                                               const Link& link) noexcept;
 

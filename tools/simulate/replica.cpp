@@ -68,7 +68,8 @@ void Replica::run_until(double time) {
   }
 }
 
-// Dynamic batching: sets the clock to the time at which the longest wait reaches max_wait. No request begins earlier.
+// Dynamic batching waits for more requests, until the longest-waiting request has waited max_wait. Sets the clock to this time; no request
+// begins earlier.
 void Replica::wait_for_batch(double until) {
   double first = kNever;
   for (const PlannedRequest& request : waiting_) first = std::min(first, request.submitted);

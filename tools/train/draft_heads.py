@@ -54,7 +54,8 @@ class Eagle3(nn.Module):
             q, k, v = self.parts(embedded, hidden)
             keys.append(k)
             values.append(v)
-            # Rows before the chain have keys of depth 0; the row at place i of the chain has a key of depth i.
+            # `seen`: the keys of depth 0 to which row r attends: those of the rows up to r - s, before the chain. `moved` has the other
+            # keys: the row at place i of the chain has a key of depth i.
             seen = torch.ones(time, time, dtype=torch.bool).tril(-s)
             scores = [(q @ keys[0].transpose(-1, -2)).masked_fill(~seen, -1e9)]
             moved = [(F.pad(keys[i], (0, 0, s - i, 0))[..., :time, :], F.pad(values[i], (0, 0, s - i, 0))[..., :time, :]) for i in range(1, s + 1)]

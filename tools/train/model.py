@@ -41,8 +41,8 @@ class Config:
 PRESETS = {
     # About 5.0 M weights: 5.4 MB as Q8_0. Rows of 256: every format fits.
     "default": Config(),
-    # A draft model for speculation: about a tenth of the default's weights. Half of them are the embedding
-    # table, whose size follows from the shared tokenizer. Rows of 128 weights: K-quants do not fit.
+    # A draft model for speculation, with about a tenth of the default's weights. Half of its weights are the embedding table, whose size
+    # follows from the tokenizer that both models share. Its rows have 128 weights, too few for the blocks of 256 of the K-quants.
     "draft": Config(dim=128, n_layers=2, n_heads=4, n_kv_heads=2, ffn_dim=256),
 }
 
@@ -135,8 +135,8 @@ class Llama(nn.Module):
         for name, p in self.named_parameters():
             if p.dim() < 2:
                 continue
-            # The embedding has a large deviation, so that tokens differ clearly in the residual stream. With a deviation of 0.02,
-            # names looked alike, and the model learnt late to copy them.
+            # The standard deviation of the initial weights. The embedding has a large one, so that tokens differ clearly in the residual
+            # stream. With 0.02, names looked alike, and the model learnt late to copy them.
             std = 0.1 if "token_embd" in name else p.shape[1] ** -0.5
             if "attn_output" in name or "ffn_down" in name:
                 std /= (2 * self.cfg.n_layers) ** 0.5

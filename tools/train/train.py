@@ -201,8 +201,7 @@ def run(rank: int, args: argparse.Namespace, meet: str) -> None:
             opt.param_groups[0]["lr"] = lr * factor
         loss, plain, among = loss_for_training(net, ids, targets, device, args.bf16, names, args.name_weight)
         loss.backward()
-        # The elapsed time is averaged over the processes too, so that all processes have the same schedule and stop
-        # together.
+        # Averages the elapsed time over the processes too, so that all processes have the same learning rates and stop together.
         elapsed, mean, which = share(params, [before + time.time() - began, plain.item(), among.item()], world)
         torch.nn.utils.clip_grad_norm_(others, 1.0)
         for opt in optimisers:

@@ -46,7 +46,7 @@ def losses(head, target: Target, ids: torch.Tensor, lengths: torch.Tensor, guess
     results = []
     for drafted, wanted, first in guesses_of(head, target, ids, guesses):
         time_ = wanted.shape[1]
-        # Row r of `wanted` belongs to the token at ids.shape[1] - time_ + r, which must not be padding.
+        # Chooses the rows that count. Row r of `wanted` belongs to the token at place ids.shape[1] - time_ + r, which must not be padding.
         at = torch.arange(time_)
         counts = ((at + ids.shape[1] - time_ < lengths[:, None]) & (at >= first)).flatten()
         drafted, wanted = drafted.flatten(0, 1)[counts], wanted.flatten(0, 1)[counts]

@@ -1,6 +1,7 @@
 // Computes the cost of a model's steps, for any engine: bytes that must be read from memory, and floating-point operations. The costs are
-// nominal: they include work that an engine can leave out, such as most rows of a prompt's last layer. For experts it is assumed that rows
-// choose independently of each other: if a row takes k of E experts, a step of n rows reads E (1 - (1 - k/E)^n) of them.
+// nominal: they include work that an engine can leave out, such as most rows of a prompt's last layer. Models with experts: it is assumed
+// that rows choose experts independently of each other. If each row takes k of a layer's E experts, a step of n rows reads on average
+// E (1 - (1 - k/E)^n) of them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The two limits of a machine that a roofline shows: how fast it reads memory, and how fast it multiplies matrices. They come from kernels
-// that only read or multiply, or from the command line.
+// The limits of a machine, with which results are compared (a roofline shows both): how fast the machine reads memory, and how fast it
+// multiplies matrices. They are measured by kernels that only read or only multiply, or stated on the command line.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ struct MatrixKernel {
 // done.
 [[nodiscard]] double time_together(std::size_t threads, const std::function<void(std::size_t)>& task);
 
-// The machine that computes. Its limits are measured again and again, because they change while other programs run: a result is compared
-// with limits of about the same time.
+// The machine that computes (a CPU or a GPU), as the tests see it: measure() returns its limits. The limits are measured again and again,
+// because they change while other programs run: a result is compared with limits of about the same time.
 class Machine {
  public:
   Machine() = default;

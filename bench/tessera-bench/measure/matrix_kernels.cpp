@@ -1,5 +1,6 @@
-// Kernels that measure the peak rate of matrix products: products of bf16 (or of f32 without bf16 instructions) with operands in registers
-// and the first-level cache. This file is compiled for the baseline; each function names its instruction set by an attribute.
+// Kernels that measure the highest rate of matrix products that a core reaches. They multiply bf16 numbers (f32, if there are no bf16
+// instructions) that lie in registers and the first-level cache, so memory does not limit them. This file is compiled for the baseline;
+// each function names its instruction set by an attribute.
 #include <array>
 
 #include "measure/limits.hpp"
@@ -114,8 +115,8 @@ __attribute__((target("amx-tile,amx-bf16"))) float run_amx(std::uint64_t rounds)
   return out[0];
 }
 
-// Returns whether AMX can be used. Linux lets a process use tiles only after a request (Documentation/arch/x86/xstate.rst), which this
-// function makes.
+// Asks Linux for permission to use AMX's tiles, which a process needs before their first use (Documentation/arch/x86/xstate.rst). Returns
+// whether AMX can be used: the processor has it with bf16, and Linux has given permission.
 bool has_amx() noexcept {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   unsigned a = 0, b = 0, c = 0, d = 0;

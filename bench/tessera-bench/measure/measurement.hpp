@@ -29,8 +29,8 @@ enum class Test { prefill, decode, batch, depth };
   return backend == BackendKind::cpu ? "cpu" : "cuda";
 }
 
-// One run of a test. If other programs use the machine too, its bandwidth and clock rate change within seconds. So each run is compared
-// with the machine's limits measured right before and right after the run, and the higher of the two count.
+// One run of a test. If other programs use the machine too, its bandwidth and clock rate change within seconds. So a run is compared with
+// limits of its own: the machine's limits are measured right before and right after the run, and of each limit the higher value counts.
 struct Run {
   double rate = 0;  // tokens a second
   Limits limits;    // the limits to compare with; they may be unknown

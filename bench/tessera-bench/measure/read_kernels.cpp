@@ -1,5 +1,5 @@
-// Three ways to read memory in order, written with GCC's vector extensions, which compile for every target. The machine's hardware
-// prefetchers decide which one is fastest, so all three are measured.
+// Kernels that measure how fast memory can be read in order. There are three ways of reading, because it depends on the machine's hardware
+// prefetchers which way is fastest; all three are measured. They are written with GCC's vector extensions, which compile for every target.
 #include <array>
 
 #include "measure/limits.hpp"
@@ -10,8 +10,9 @@ namespace {
 
 using CacheLine = std::uint64_t __attribute__((vector_size(64), may_alias));
 
-// Reads all bytes, four cache lines a round, each into its own accumulator. `Ahead`: how many bytes beyond its reads it prefetches; 0:
-// leaves prefetching to the hardware. `Locality`: argument of __builtin_prefetch: 3 is the first-level cache, 2 the second.
+// Reads all bytes: in each round four cache lines, each of which is added to an accumulator of its own. `Ahead`: how many bytes beyond its
+// reads the function prefetches; 0: it leaves prefetching to the hardware. `Locality`: to which cache it prefetches, an argument of
+// __builtin_prefetch (3: the first level, 2: the second).
 template <std::size_t Ahead, int Locality>
 [[gnu::always_inline]] inline std::uint64_t read(const std::byte* bytes, std::size_t count) noexcept {
   constexpr std::size_t kLines = 4, kRound = kLines * sizeof(CacheLine);
@@ -30,8 +31,8 @@ template <std::size_t Ahead, int Locality>
   return result;
 }
 
-// The same kernels for processors with vectors of 64 bytes (AVX-512). These need fewer instructions for a cache line, so that more reads
-// are in flight at a time.
+// The same three ways for processors with vectors of 64 bytes (AVX-512). With 64 bytes a vector, reading a cache line takes fewer
+// instructions, so more reads are in flight at a time.
 #if defined(__x86_64__)
 #define TESSERA_BENCH_WIDE __attribute__((target("avx512f")))
 bool has_wide() noexcept { return __builtin_cpu_supports("avx512f"); }

@@ -38,8 +38,8 @@ std::vector<Token> prompt_of(const Engine& engine, std::uint32_t sequence, std::
   return list;
 }
 
-// Measures how long it takes to verify drafts: the median time of a step in which n sequences have a number of rows each, with logits of
-// all rows.
+// Measures what it costs to verify drafts: the median time of a step in which each of n sequences has several rows, with the logits of all
+// rows.
 class StepTimes {
  public:
   StepTimes(const Engine& engine, std::uint32_t n, std::uint32_t depth, std::uint32_t most) : engine_(engine), depth_(std::max(depth, 1u)) {
@@ -83,8 +83,9 @@ struct DraftTime {
   std::uint64_t drafts = 0;
 };
 
-// A drafter with a given acceptance a: it knows the sequence, and drafts a wrong token with probability 1 - a, at the same positions in
-// each run. If there is a `maker` (a real drafter), `maker` drafts first: its time is counted, and its drafts are replaced.
+// A drafter with a given acceptance rate a, to measure what speculation gains at this rate. It knows the text that the model will write,
+// and drafts a wrong token with probability 1 - a, at the same positions in each run. `maker`: a real drafter, or nullptr. It drafts
+// first, so that the time of real drafting is counted; then its drafts are replaced by as many of this drafter.
 class FixedRate final : public Drafter {
  public:
   FixedRate(std::shared_ptr<const std::vector<Token>> sequence, double acceptance, std::shared_ptr<const Drafter> maker, DraftTime& spent)
@@ -135,7 +136,8 @@ struct Served {
   DraftTime drafting;
 };
 
-// Serves `n` greedy requests at once through a scheduler. `known`: the requests' sequences from an earlier call, for the drafter; empty: no
+// Serves `n` greedy requests at once through a scheduler, and measures the time from the moment at which all of them have a first token.
+// `known`: the texts of these requests, from an earlier call without drafts; the drafter drafts them. If `known` is empty, there are no
 // drafts.
 Served serve(const Engine& engine, std::uint32_t n, const Options& options, double acceptance,
              std::span<const std::vector<Token>> known = {}) {

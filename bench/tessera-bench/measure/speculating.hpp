@@ -1,5 +1,5 @@
-// --speculate: the gain of speculation for this model on this machine, once estimated by a formula from measured costs
-// (tessera/unstable/decoding/speculation_estimate.hpp), once measured.
+// --speculate: finds out how much speculation gains for this model on this machine, in two ways: by a formula with measured costs
+// (tessera/unstable/decoding/speculation_estimate.hpp), and by a measurement.
 #pragma once
 
 #include <cstdint>

@@ -79,8 +79,8 @@ void Tests::step(Session& session, std::uint32_t steps, std::string_view what) {
   }
 }
 
-// Measures the machine's limits after the run that has just ended. Returns the higher of these limits and of the limits measured before the
-// run. The new limits are kept as the limits before the next run.
+// Returns the limits with which the run that has just ended is compared: measures the machine's limits now, and returns of each limit the
+// higher of this value and the value from before the run. The new values are kept, as the values from before the next run.
 Limits Tests::limits_around() {
   const Limits after = machine_.measure();
   Limits most = before_.read > after.read ? before_ : after;
@@ -89,8 +89,8 @@ Limits Tests::limits_around() {
   return most;
 }
 
-// Measures `once` as many times as --repeat says, with `prepare` before each run, and passes the result on. `tokens`: tokens that one run
-// computes; `cost`: their cost.
+// Measures a test: calls prepare() and then once() as many times as --repeat says, times once(), and passes on `result` with these runs.
+// `tokens`: how many tokens one run computes. `cost`: the bytes and operations of these tokens.
 template <class Prepare, class Once>
 void Tests::measure(Measurement result, const Cost& cost, std::uint64_t tokens, const Prepare& prepare, const Once& once) {
   using Clock = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
-// --worker: keeps the engine loaded, and measures one test for each line on standard input. With it bench/compare lets several loaded
-// engines take short turns.
+// --worker: the program loads the engine once, and then runs one test for each line that it reads from standard input. bench/compare uses
+// this to let several engines, which all stay loaded, take short turns.
 #pragma once
 
 #include <istream>

@@ -25,8 +25,9 @@ struct Box {
 // Returns the number of dots that a text in these boxes would hide.
 [[nodiscard]] std::size_t hidden_by(std::span<const Box> text, std::span<const Point> dots) noexcept;
 
-// Returns a box of `widths[i]` by `height` for each dot i, inside `area` and as near to the dot as possible. A box should not cover other
-// boxes, dots, `texts` (the boxes of other texts), or `lines` (points along lines that should stay visible).
+// Returns where the labels of the dots go: for each dot i a box of `widths[i]` by `height`, inside `area` and as near to the dot as
+// possible. If there is room, a box covers no other box, no dot, none of `texts` (boxes of other texts) and none of `lines` (points along
+// lines that should stay visible).
 [[nodiscard]] std::vector<Box> place_labels(std::span<const Point> dots, std::span<const double> widths, double height,
                                             std::span<const Point> lines, std::span<const Box> texts, const Box& area);
 

@@ -1,5 +1,6 @@
-// Draws a roofline plot (Williams, Waterman, Patterson 2009). Each result is a dot: operations a second over operations a byte. Lines above
-// the dots ("roofs") show the limits set by the machine's bandwidth and arithmetic.
+// Draws a roofline plot (Williams, Waterman, Patterson 2009). Each result is a dot: its height is operations a second, its place from left
+// to right is operations for each byte that is read. Lines above the dots ("roofs") show the limits set by the machine's bandwidth and
+// arithmetic.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The output of the results, as a table or as JSON. Each row is printed as soon as it is measured, so that an interrupted run has shown its
-// results.
+// Prints the results, as a table or as JSON. Each row is printed as soon as it is measured, so that an interrupted run has shown the
+// results that it had.
 #pragma once
 
 #include <memory>

@@ -17,10 +17,10 @@
 //   segment   kSegmentKeys keys, beginning at a multiple of this number: m, l and o start afresh
 //   total     segments merged left to right (Merge), from l = o = 0; out = o * (1 / l)
 // With a softcap each score s becomes softcap * tanh(s / softcap). Global keys in front of a window are segments of their own, before those
-// of the window. A sink joins the total at the end: m = max(m, sink), o = o * exp(old m - m), l = l * exp(old m - m) + exp(sink - m).
-// If keys and values are stored rotated (kv/rotation.hpp), the query is rotated first, the stored elements are used as they are, and `out`
-// is rotated back. Chunks and segments without a visible key are left out. Keys that a query does not see, pages that were freed, and slots
-// that were never written do not enter the result, whatever bytes they have.
+// of the window. A head's sink logit `sink` joins the total at the end: m = max(m, sink), o = o * exp(old m - m), l = l * exp(old m - m) +
+// exp(sink - m). If keys and values are stored rotated (kv/rotation.hpp), the query is rotated first, the stored elements are used as they
+// are, and `out` is rotated back. Chunks and segments in which the query sees no key are skipped. Keys that a query does not see, pages
+// that were freed, and slots that were never written do not enter the result, whatever bytes they have.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,9 @@ namespace tessera::cuda {
 
 inline constexpr std::uint32_t kAttentionThreads = 128;
 inline constexpr std::uint32_t kSegmentKeys = 512;
-// Head classes, with a kernel for each. A class is the most elements that a key may have. A value may have as many elements as a key, but
-// at most kMostValues. The last class serves only latent attention (values in keys), and therefore only codecs without a scale.
+// The head classes. Each class is a limit to the elements of a key, and has a kernel of its own, compiled for this limit. A value may have
+// as many elements as a key, but at most kMostValues. The last class serves only latent attention, where a value is a part of the key; so
+// this class has no kernels for codecs with a scale.
 inline constexpr std::uint32_t kHeadClasses[] = {64, 128, 256, 512, 576};
 inline constexpr std::uint32_t kMostValues = 512;
 [[nodiscard]] constexpr std::uint32_t value_class(std::uint32_t head_class) noexcept {
@@ -50,8 +51,9 @@ inline constexpr std::uint32_t kQueryClasses[] = {4, 8, 16};          // a kerne
   return 0;
 }
 
-// Returns how many keys a chunk has. (In this folder a chunk is not the 256 keys of the CPU's kernels.) A thread block decodes all keys of
-// a chunk to shared memory, computes their scores, and then decodes the chunk's values over the keys.
+// Returns how many keys a chunk has: the keys that a thread block processes at once. (In this folder a chunk is not the 256 keys of the
+// CPU's kernels.) A thread block decodes the chunk's keys to shared memory and computes their scores. Then it decodes the chunk's values to
+// the same memory, where the keys are no longer needed.
 [[nodiscard]] constexpr std::uint32_t chunk_keys(std::uint32_t head_class) noexcept {
   return head_class <= 128 ? 64 : head_class == 256 ? 32 : 16;
 }
@@ -67,8 +69,8 @@ struct AttentionTile {
   std::uint32_t globals;   // number of first keys that some query sees in addition to [begin, end); such tiles are not split
 };
 
-// Arguments of one launch, which computes all tiles of one query class. Grid: (tiles, kv_heads, the largest AttentionTile::splits);
-// kAttentionThreads threads in a block.
+// Arguments of one launch of an attention kernel, which computes all tiles of one query class. Grid: (tiles, kv_heads, the largest
+// AttentionTile::splits of a tile); kAttentionThreads threads in a block.
 struct AttentionArgs {
   KvLayer layer;
   KvTables tables;
@@ -105,15 +107,16 @@ struct KeyRange {
   std::uint64_t begin, end;
 };
 
-// Returns the positions of the keys that a row at `position` sees, without global keys. `window` 0: no window. `ahead`: how many later keys
-// the row sees, up to `text_end`.
+// Returns the positions of the keys that a row at `position` sees, without global keys. `window`: how many keys the row sees, its own
+// included; 0: all keys up to its own. `ahead`: how many keys after its own the row sees too, but none at `text_end` or later (0 in causal
+// attention).
 [[nodiscard]] constexpr KeyRange visible_keys(std::uint64_t position, std::uint64_t window, std::uint32_t ahead = 0,
                                               std::uint64_t text_end = 0) noexcept {
   const std::uint64_t own = position + 1, end = ahead == 0 ? own : own + ahead < text_end ? own + ahead : text_end;
   return {window != 0 && position >= window ? position - window + 1 : 0, end};
 }
-// Returns the global keys that the row sees in front of its `visible` keys: those of the first `globals` keys that the window does not
-// reach.
+// Returns the global keys that the row sees in addition to its `visible` keys. Global keys are the first `globals` keys of the sequence,
+// which every row sees. Those that are in `visible` already are not returned again.
 [[nodiscard]] constexpr KeyRange global_keys(const KeyRange& visible, std::uint32_t globals) noexcept {
   return {0, visible.begin < globals ? visible.begin : globals};
 }
@@ -144,15 +147,15 @@ struct SegmentRange {
   return ((block * kv_heads + kv_head) * query_class + query) * partial_floats(value_dim);
 }
 
-// The maximum score m and the sum l of the exponentials of a softmax over some keys. The weighted sum o [value_dim] of the keys' values is
-// stored separately.
+// The state of a softmax over some keys: m, the maximum score, and l, the sum of the exponentials. (The weighted sum o [value_dim] of the
+// keys' values belongs to it too, but is stored separately.)
 struct SoftmaxState {
   float m = -__builtin_inff();
   float l = 0.0f;
 };
 
 // The factors for merging a partial result (`part`) into the total: l = (total's l) * keep + (part's l) * take, and the same for o. The
-// factors scale both results to the larger of the two maxima m.
+// total and the part were computed with different maxima m; the factors convert both to the larger maximum.
 struct Merge {
   float keep, take;
 
@@ -178,8 +181,8 @@ struct Merge {
   return keep;
 }
 
-// The layout of a thread block's dynamic shared memory: offsets and strides in floats. Rows are padded, so that threads that read different
-// rows of queries or weights use different banks.
+// The layout of a thread block's dynamic shared memory: each member is an offset or a stride, in floats. The rows of queries and weights
+// are padded, so that threads that read the same column of different rows use different banks.
 struct AttentionShared {
   std::uint32_t query_stride, weight_stride;
   std::uint32_t keys;     // keys of the chunk [key_dim][chunk]; after their use, the chunk's values [chunk][value class] in the same memory

@@ -4,7 +4,8 @@
 
 namespace tessera::cuda {
 
-// Merges segments in the same way as the kernel of a tile that is not split, so the bits are the same.
+// Merges the partial results of a tile whose keys were split among several thread blocks, and writes the tile's outputs. Merges segments in
+// the same way and order as the kernel of a tile that is not split, so the bits are the same.
 TESSERA_KERNEL(attention_merge, kAttentionThreads, AttentionMergeArgs) {
   constexpr unsigned kDims = kMostValues / kAttentionThreads;  // dimensions of a thread
   const AttentionTile tile = args.tiles[blockIdx.x];

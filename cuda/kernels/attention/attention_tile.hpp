@@ -1,6 +1,6 @@
-// The kernel of attention.hpp: a thread block goes through the chunks of its keys. Keys and values take turns in one buffer of shared
-// memory. While the block computes with a chunk's keys, its threads load the chunk's values into registers; while it computes with the
-// values, they load the next chunk's keys.
+// The attention kernel that attention.hpp describes. A thread block goes through the chunks of its keys. To hide the time of loads, the
+// loads run one half chunk ahead: while the block computes with a chunk's keys, its threads load the chunk's values into registers; while
+// it computes with the values, they load the next chunk's keys. Keys and values take turns in one buffer of shared memory.
 #pragma once
 
 #include "cuda/kernels/attention/attention.hpp"
@@ -51,8 +51,8 @@ class AttentionBlock {
     const std::uint64_t begin = max_of(tile_.begin, segments.first * kSegmentKeys);
     const std::uint64_t end = min_of(tile_.end, segments.last * kSegmentKeys);
     load_queries();
-    // Pass 0 attends to global keys, if the tile has some; pass 1 to the other keys. Both are one loop, so that the compiled code exists
-    // once.
+    // Pass 0 attends to the tile's global keys; if there are none, it is left out. Pass 1 attends to the other keys. The passes are a loop,
+    // and not two calls, so that the code of attend() is compiled into the kernel only once.
     const KeyRange own = visible_;
 #pragma unroll 1
     for (unsigned pass = tile_.globals == 0 ? 1 : 0; pass < 2; ++pass) {

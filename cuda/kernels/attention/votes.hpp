@@ -1,9 +1,10 @@
-// Arguments of the kernels that count votes: how much some rows of a step attend to each key (backend::RowVotes).
+// Arguments of the kernels that count votes: how much some rows of a step, the voters, attend to each key (backend::RowVotes).
 //
-// Numerics of one voter and query head: the scores are those of attention. A weight is exp(score - maximum), times 1 / sum. The sum has 256
-// chains (number of the visible key mod 256, ascending), one for each thread. First the 32 lanes of each warp are added (warp_sum), then
-// the eight warps; the sink's exponential is added last. A vote is weight^2 in units, rounded to the nearest integer. A weight that is NaN
-// or over 1 votes 0. Votes of heads and layers are added as integers.
+// Numerics of one voter and one query head: the scores are computed as in attention. The weight of a key is exp(score - maximum) * (1 /
+// sum), where `sum` is the sum of the exponentials over all visible keys. The visible keys are numbered from 0. Each of 256 threads adds up
+// every 256th exponential, in ascending order. Then each warp adds the sums of its 32 threads (warp_sum()), then the sums of the eight
+// warps are added, and last the sink's exponential. A key's vote is weight^2, in integer units, rounded to the nearest. A weight that is
+// NaN or over 1 votes 0. Votes of heads and layers are added as integers.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The body of all linear_few kernels. A block copies chunks of its rows to shared memory. Each warp multiplies them by the weights of four
-// outputs, and loads the weights of the next step meanwhile.
+// The body of all linear_few kernels (linear_few.hpp). Each warp computes four outputs of a tile of rows. The thread block copies the rows
+// to shared memory, a chunk at a time. While a warp multiplies a chunk by weights, it already loads the weights of the next step.
 #pragma once
 
 #include "cuda/kernels/device.hpp"
@@ -19,26 +19,27 @@ TESSERA_DEVICE Floats4 load_four(const float* row, std::uint32_t k, std::uint32_
           k + 3 < n ? row[k + 3] : 0.0f};
 }
 
-// Returns the index in shared memory of a group of four consecutive values of a row's chunk. Both indices count groups of four. After each
-// 32 values there are 4 unused ones, so that lanes which read 4, 8, 16 or 32 values apart use different banks.
+// Rows lie in shared memory with gaps: after each 32 values there are 4 unused ones, so that lanes which read 4, 8, 16 or 32 values apart
+// use different banks. Values are counted in groups of four. Returns where group number `four` of a row's chunk lies, gaps included.
 TESSERA_DEVICE constexpr std::uint32_t staged_four(std::uint32_t four) { return four + four / 8; }
 
 template <DeviceForm form, unsigned n_rows>
 struct FewShape {
   static constexpr FormParts parts = form_parts(form);
-  // at_once: how many units of each output a lane loads in one step, one or two. (A unit is the weights that 16 bytes of the quants plane
-  // hold, packed_layout.hpp.) Two units need more registers. A lane loads two only if the registers of a multiprocessor are still enough
-  // for two blocks of 256 threads (`small`, measured for each form).
+  // at_once: how many units of each output a lane loads in one step. (A unit is the weights that 16 bytes of the quants plane hold,
+  // packed_layout.hpp.) Two if `small`, otherwise one. Two units need more registers; `small` says with which forms and numbers of rows
+  // (measured) a multiprocessor then still has enough registers for two blocks of 256 threads.
   static constexpr bool small = parts.bits == 0 ? n_rows <= 2 : n_rows == 1 && (parts.block == 32 || parts.bits == 4);
   static constexpr unsigned at_once = small ? 2 : 1;
-  // chunk: how many values of a row are in shared memory at a time, a multiple of the values that a step multiplies. staged: the groups of
-  // four values that a row's chunk takes in shared memory, with the unused ones (staged_four()).
+  // chunk: how many values of a row are in shared memory at a time; a multiple of the values that a step multiplies. staged: how many
+  // groups of four values this chunk takes in shared memory, together with the gaps (staged_four()).
   static constexpr unsigned chunk = n_rows == 1 ? 4096 : n_rows == 2 ? 2048 : 1024;
   static constexpr unsigned staged = chunk / 32 * 9;
 };
 
-// Sums N items over the 32 lanes, each in the order of warp_sum(). Lane l returns the sum of item l * N / 32. To save shuffles, at each
-// distance a lane that has several items keeps half of them and gives the other half to its partner lane.
+// Sums each of N items over the 32 lanes, in the order of warp_sum(). Lane l returns the sum of item l * N / 32. Uses fewer shuffles than N
+// calls of warp_sum(): as long as a lane has several items, it sends half of them to its partner lane, gets the partner's values of the
+// other half, and goes on with this half only.
 template <unsigned n, unsigned distance = 16, unsigned N>
 TESSERA_DEVICE float sum_items(float (&items)[N]) {
   if constexpr (n > 1) {
@@ -57,8 +58,8 @@ TESSERA_DEVICE float sum_items(float (&items)[N]) {
   }
 }
 
-// Multiplies one unit of each of four outputs by the rows `x`, and adds the products to acc [row][output]. `first_four`: the group of four
-// values in a row of x by which the unit's first four weights are multiplied.
+// Multiplies one unit of each of four outputs by the rows `x`, and adds the products to acc [row][output]. `first_four`: where in a row of
+// x the values begin by which the unit is multiplied, counted in groups of four values.
 template <DeviceForm form, unsigned n_rows>
 TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
                                   const Floats4 (&x)[n_rows][FewShape<form, n_rows>::staged], std::uint32_t first_four,
@@ -103,12 +104,13 @@ TESSERA_DEVICE void multiply_unit(const UnitBits (&bits)[kLinearOutputs],
   }
 }
 
-// Multiplies the rows of a tile by kLinearOutputs outputs a warp. Tile (RowTile, for example) names the rows and the outputs:
+// Multiplies a tile of rows by a matrix: each warp computes kLinearOutputs outputs for all rows of the tile. `tile` (a RowTile, for
+// example) says where the rows are, and where results go:
 //   count                    rows of the tile, at most n_rows
 //   row(r)                   address of row r
 //   outputs                  outputs of the matrix
-//   first_output             index in `weight` of the matrix's output 0
-//   put(r, output, sum)      stores a result
+//   first_output             index, among the outputs of `weight` (which may be several matrices), of the matrix's output 0
+//   put(r, output, sum)      stores the result of row r and this output
 template <DeviceForm form, unsigned n_rows, class Tile>
 TESSERA_DEVICE void multiply_tile(const DeviceMatrix& weight, const Tile& tile, bool aligned) {
   using Shape = FewShape<form, n_rows>;
@@ -135,8 +137,8 @@ TESSERA_DEVICE void multiply_tile(const DeviceMatrix& weight, const Tile& tile, 
       }
     }
   };
-  // Copies values of the rows to shared memory, from value `from` on: a whole chunk, or at the end the values of the remaining units.
-  // Values beyond the end of a row are zeros.
+  // Copies the rows' next values to shared memory, from value `from` on: a whole chunk, or, at the end of a row, the values of the units
+  // that are left. If the last unit goes beyond the end of a row, zeros fill it.
   const auto stage = [&](std::uint32_t from) {
     const std::uint32_t left = units * kUnit - from;
     const std::uint32_t fours = (left < Shape::chunk ? left : Shape::chunk) / 4;

@@ -1,11 +1,13 @@
-// Products with one of several matrices of the same shape, for experts and for heads: out = W_m x (+ bias), where each slot has its own
-// matrix m. The order of sums is that of linear_few.hpp, so a slot's result depends only on its own x. If matrices have factors, the
-// product is multiplied by the factor of its matrix before the bias is added.
+// Products with one of several matrices of the same shape: out = W_m x (+ bias). A slot is one such product; each slot says which matrix m
+// it multiplies. There are two uses: with experts, a slot is a row and one of its experts (kernels/experts.hpp); with heads, a slot is a
+// row and one of its heads, each of which has its own matrix. The order of sums is that of linear_few.hpp, so a slot's result depends only
+// on its own x. If matrices have factors, the product is multiplied by the factor of its matrix before the bias is added.
 //
-// Kernels linear_slots_<form>_r<R>, for tiles of up to R = 1 or 4 slots: grid.x: tiles; grid.y: outputs / (4 * warps), rounded up.
-//   experts   `tiles` and `slots` are deal_experts' lists (kernels/experts.hpp). Blocks after the last tile do nothing.
+// Kernels linear_slots_<form>_r<R>, for tiles of up to R = 1 or 4 slots of one matrix: grid.x: tiles; grid.y: outputs / (4 * warps),
+// rounded up.
+//   experts   `tiles` and `slots` are the lists that deal_experts makes (kernels/experts.hpp). Blocks after the last tile do nothing.
 //   heads     `tiles` is nullptr. A row has a slot for each matrix: slot row * matrices + m has matrix m. Tile t has matrix
-//             t % matrices, and the slots of this matrix of R rows, from row t / matrices * R on.
+//             t % matrices, and this matrix's slots of R rows, from row t / matrices * R on.
 #pragma once
 
 #include <cstdint>

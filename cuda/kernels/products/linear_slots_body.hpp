@@ -1,4 +1,5 @@
-// The body of all linear_slots kernels. It is linear_few's body, for the rows of a tile of slots.
+// The body of all linear_slots kernels (linear_slots.hpp). It calls the body of linear_few, with a tile of slots in place of a tile of
+// rows.
 #pragma once
 
 #include "cuda/kernels/products/linear_few_body.hpp"

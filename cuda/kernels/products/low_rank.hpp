@@ -1,8 +1,9 @@
-// Arguments of the kernels that make an adapter's change to the products of a matrix (backend/low_rank.hpp): out = factor * (out + B t) with
-// t = scale * A x, for some rows of a step.
+// Arguments of the kernels that make an adapter's change to the products of a matrix (backend/low_rank.hpp): out = factor * (out + B t)
+// with t = scale * A x, for some rows of a step.
 //
-// Numerics: an element of A x has 32 fma chains (input mod 32, ascending from 0), which are added in the order of warp_sum(). An element of
-// B t is one fma chain over the rank, ascending from 0. The numbers of A and B are converted to f32 first.
+// Numerics: the numbers of A and B are converted to f32 first. For an element of A x, lane l of a warp adds up inputs l, l + 32, ... by
+// fused multiply-adds, from 0; then warp_sum() adds the lanes' sums. An element of B t is one chain of fused multiply-adds over the rank,
+// ascending from 0.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@ inline constexpr unsigned kUnpackThreads = 256;
 
 enum class UnpackStore : std::uint32_t { set, add };
 
-// unpack_rows_<form>: computes scale * row indices[i] of the table, where the row's values are those of the format's decode(). Stores the
-// result as row i of out, or adds it to that row (`store`). grid.x: rows of out.
+// unpack_rows_<form>: reads rows of a table, for example the embeddings of tokens. Row i of `out` becomes scale * row indices[i] of the
+// table, or is increased by it (`store`). Values are those that the format's decode() returns. grid.x: rows of out.
 struct UnpackRowsArgs {
   DeviceMatrix table;
   const std::uint32_t* indices;  // [n], each below table.outputs, or kNoRow
@@ -23,9 +23,9 @@ struct UnpackRowsArgs {
   UnpackStore store;
 };
 
-// unpack_half_<form>, for quantised forms: writes outputs [first, first + gridDim.x) of the matrix as f16  [gridDim.x][inputs]. Values out
-// of f16's range become its largest number. (f32, f16 and bf16 need no unpacking: their rows lie as they are, stride[0] bytes apart.)
-// grid.y: inputs / kHalfTile, rounded up.
+// unpack_half_<form>: writes outputs [first, first + gridDim.x) of a quantised matrix as f16  [gridDim.x][inputs], so that cuBLASLt can
+// multiply them. Values out of f16's range become its largest number. grid.y: inputs / kHalfTile, rounded up. (There is no such kernel for
+// f32, f16 and bf16: cuBLASLt reads these rows where they are, stride[0] bytes apart.)
 struct UnpackHalfArgs {
   DeviceMatrix weight;
   std::uint16_t* out;  // aligned to 16 bytes

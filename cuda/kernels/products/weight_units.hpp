@@ -1,9 +1,11 @@
-// One unit of an output's weights (packed_layout.hpp) in a lane's registers, and its values as f32.
+// One unit of an output's weights (the weights of 16 bytes, packed_layout.hpp) in a lane's registers, and its values as f32.
 //
-// Integers become floats without a conversion. A byte q is put into the mantissa of 2^7 (for 8 bits, of 2^15), which gives the float 2^7 +
-// q. One fused multiply-add then multiplies by the scale, and subtracts 2^7 and the offset. This is exact: scales have at most 18 bits and
-// integers 8, so both scale * (2^7 + offset) and scale * (q - offset) are floats. The scales of opened blocks have up to 24 bits; there
-// 2^15 and the offset are subtracted first, which is exact, and the product is rounded once, as decode() does.
+// The integers q of a unit become weights scale * (q - offset) without an instruction that converts integers to floats. q is put into the
+// mantissa of the float 2^7 (for weights of 8 bits: of 2^15), at the bits that count 1, 2, 4, ... The result is the float 2^7 + q. One
+// fused multiply-add then multiplies by the scale and subtracts scale * (2^7 + offset). This is exact: a scale has at most 18 significant
+// bits and an integer at most 8, so both scale * (2^7 + offset) and scale * (q - offset) are floats. Exception: scales of opened blocks
+// have up to 24 bits. There 2^15 and the offset are subtracted first, which is exact, and the product with the scale is rounded once, as
+// decode() does.
 #pragma once
 
 #include <bit>
@@ -22,8 +24,8 @@ struct UnitBits {
   std::uint32_t scales, supers;  // the unit's data in the planes of scales and supers; with 8 bits, those of its block; opened: scale, addend
 };
 
-// The scale of some values: value = scale * (q - offset) + addend. A fused multiply-add computes scale * (base + q) + shift, where base is
-// 2^7 or 2^15, and shift takes base and offset away again. Then the addend is added.
+// How some integers q of a unit become weights: weight = scale * (q - offset) + addend. To compute it, one fused multiply-add makes scale *
+// (base + q) + shift, where base is 2^7 or 2^15 (see above) and shift is -scale * (base + offset). Then the addend is added.
 struct UnitScale {
   float scale, shift, addend;
 };

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kPiece = 64;  // about how many bytes of text an event of a replayed answer has
 
-// Returns whether a text came to its own end, or to the length that its request allows. A text of that length can be cached, because only
-// requests with the same length get it.
+// Returns whether an answer may be cached: the model ended its text itself, or the text has the length that its request allows. A text of
+// the allowed length can be cached too, because only requests with the same limit of length get it.
 bool is_whole(std::string_view finish_reason) { return finish_reason == "stop" || finish_reason == "length"; }
 
 std::int64_t now_seconds() { return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(); }

@@ -31,8 +31,8 @@ struct Answer {
 class EventReader {
  public:
   explicit EventReader(Api api) : api_(api) {}
-  // Takes bytes of a stream as they come. Calls `pass` with each event, its empty line included. Exception: an event that has only the
-  // usage is passed only if `with_usage`.
+  // Takes bytes of a model's stream as they come, and calls `pass` with each complete event, its empty line included. Exception: if
+  // `with_usage` is false, an event that has only the usage is not passed.
   void add(std::string_view bytes, bool with_usage, const std::function<void(std::string)>& pass);
   [[nodiscard]] bool ended() const noexcept { return ended_; }  // [DONE] has come
   [[nodiscard]] const Answer& answer() const noexcept { return answer_; }

@@ -190,8 +190,8 @@ std::optional<unsigned> Answering::ask_adaptively(const Question& question) {
     parts_.figures.count_escalation(certainty ? "uncertain" : "no log-probabilities");
     return std::nullopt;
   }
-  // This answer cannot become a stream, because to_events() writes neither tool calls nor log-probabilities. The large model streams
-  // an answer of its own.
+  // The client wants a stream, but the small model's answer cannot become one: to_events() writes neither tool calls nor log-probabilities.
+  // So the large model is asked to stream an answer of its own.
   if (question.streams && (!answer->is_plain || question.wants_logprobs)) {
     parts_.figures.count_answer(small.name(), *answer);
     parts_.figures.count_escalation("not a text");

@@ -44,15 +44,15 @@ class Answering {
   Answering(Parts& parts, std::string tenant, std::string authorization, server::HttpReplyPtr reply, std::stop_token stop)
       : parts_(parts), tenant_(std::move(tenant)), authorization_(std::move(authorization)), reply_(std::move(reply)), stop_(std::move(stop)) {}
 
-  // Sends the answer and returns its status. Throws server::ApiError, but only before anything was sent. `cacheable`: false if the client wants
-  // a new answer (Cache-Control: no-cache), which is stored nevertheless. `storable`: false for Cache-Control: no-store. While the question
-  // waits for another client's answer, its large values are dropped (put_away()).
+  // Answers the question: sends the answer and returns its status. Throws server::ApiError, but only before anything was sent. `cacheable`:
+  // false if the client wants a new answer (Cache-Control: no-cache), which is stored nevertheless. `storable`: false for Cache-Control:
+  // no-store. While the question waits for another client's answer, its large values are dropped (put_away()).
   unsigned run(Question question, bool cacheable, bool storable);
 
  private:
   unsigned answer_by_models(const Question& question);
-  // Ask one tier, and send its answer. Return nullopt if the tier failed before anything was sent, so that the next tier may be asked. `last`:
-  // there is no next tier, so a failure goes to the client.
+  // Ask one tier, and send its answer. Return the status that was sent. If the tier failed before anything was sent, return nullopt, and
+  // the caller asks the next tier. Exception: with `last` there is no next tier, so the failure is sent to the client.
   std::optional<unsigned> ask_streaming(const Question& question, const Tier& tier, bool last);
   std::optional<unsigned> ask_whole(const Question& question, const Tier& tier, bool last);
   // Asks the small model, and sends its answer if the model was certain enough. Otherwise returns nullopt.
@@ -73,8 +73,9 @@ class Answering {
   std::optional<std::vector<float>> vector_;
   std::string cache_note_ = "none";  // for the header x-cache
   std::string tier_note_, compressed_note_;
-  // Puts a model's answer into the cache, and hands it to waiting requests; empty: the answer is not stored. Called before the client has
-  // the whole answer, so that the client's next question finds the answer in the cache.
+  // Puts a model's answer into the cache, and hands the answer to the requests that wait for it. If the function is empty, the answer is
+  // not stored. The function is called before the client has the whole answer, so that the client's next question finds the answer in the
+  // cache.
   std::function<void(const Answer&)> store_;
 };
 

@@ -16,7 +16,8 @@ constexpr std::string_view kFence = "```";
 bool is_end(char c) { return c == '.' || c == '!' || c == '?'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Returns the length of the code block at the start of the text, its last line included. A block without a last line reaches to the end.
+// `text` begins with a code block (```). Returns the bytes of the block, up to the end of the line with the closing fence. If there is no
+// closing fence, the block reaches to the end of the text.
 std::size_t fenced_size(std::string_view text) {
   const std::size_t close = text.find("\n```", kFence.size());
   if (close == text.npos) return text.size();

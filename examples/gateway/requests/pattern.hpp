@@ -1,5 +1,5 @@
-// A regular expression (PCRE2) that is searched for in a text; upper and lower case are alike. Work is limited: a search that takes too long
-// finds nothing.
+// A regular expression (PCRE2), with a function that searches for it in a text. Upper and lower case are alike. The work is limited: a
+// search that takes too long counts as "not found".
 #pragma once
 
 #include <memory>

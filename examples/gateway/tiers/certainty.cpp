@@ -14,7 +14,8 @@ namespace {
 constexpr int kTop = 5;  // how many likeliest tokens a request asks for at each place
 constexpr double kLeast = -100;  // lower log-probabilities count as this: an impossible token may have -inf or -9999
 
-// Returns the entropy of the listed probabilities, in nats. The rest of the probability counts as one more token.
+// Returns the entropy of a token's distribution, in nats. Only the likeliest tokens are listed; the probability that they leave counts as
+// one more token.
 template <class Each>
 double entropy_of(const Each& each_logprob) {
   double entropy = 0, left = 1;

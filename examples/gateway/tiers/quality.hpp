@@ -1,5 +1,5 @@
-// Checks a share of the cached and small-tier answers: the large model computes them again in the background, and the vectors of both
-// answers are compared.
+// Measures how good the gateway's cheap answers are: for a share of the answers that came from the cache or from the small model, the large
+// model computes the answer again in the background, and the vectors of both answers are compared.
 #pragma once
 
 #include <atomic>

@@ -51,8 +51,9 @@ class Router {
   Route easy_, otherwise_;
 };
 
-// Read {"rules": [{"name": ..., "tier": "small", "regex": ..., "keywords": [...], "longer": N, "shorter": N, "turns": N, "tools": true}]},
-// from a text and from a file. Throw Failure.
+// Read rules from JSON (a text, or a file), and return them in their order. The form, where all members but the tier may be absent:
+//   {"rules": [{"name": ..., "tier": "small", "regex": ..., "keywords": [...], "longer": N, "shorter": N, "turns": N, "tools": true}]}
+// "tier" is Rule::route; the other members are those of Rule. Throw Failure.
 [[nodiscard]] std::vector<Rule> parse_rules(std::string_view text);
 [[nodiscard]] std::vector<Rule> read_rules(const std::string& path);
 

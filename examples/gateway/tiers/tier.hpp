@@ -17,8 +17,8 @@ using server::UpstreamError;
 
 class Tier {
  public:
-  // `model`: replaces the client's name of the model in requests; empty: the client's name stays. `retries`: how often a request is tried
-  // again if its answer has not begun.
+  // `model`: the name of the model that requests to these servers get in place of the client's; empty: the client's name stays. `retries`:
+  // how often a request is tried again, as long as its answer has not begun.
   Tier(std::string name, std::string model, std::vector<Upstream> servers, std::size_t retries)
       : name_(std::move(name)), model_(std::move(model)), servers_(std::move(servers)), retries_(retries) {}
 

@@ -117,8 +117,8 @@ void Chat::greet() const {
   if (check && !check->warning.empty()) complain(check->warning);
 }
 
-// Returns the constraint of the next answer. With a required call, only the first answer to a message must be a call, so that the
-// answer after the tool's result can be a text.
+// Returns the constraint of the next answer; nullopt: none. If --tool-choice demands a call, only the first answer to a user's message must
+// be a call, so that the answer after the tool's result can be a text.
 std::optional<tessera::Matcher> Chat::matcher() {
   if (compiled_) return value(tessera::Matcher::create(*compiled_));
   if (!has_tools()) return std::nullopt;

@@ -29,7 +29,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 import tessera
 
-# First characters of a prompt, which choose its replica: prompts that begin alike go to the replica that has computed the beginning.
+# How many characters of a prompt's beginning choose the replica that gets the prompt: prompts that begin alike go to the same replica,
+# which has computed the beginning already.
 KEPT_TEXT = 256
 STUCK_SECONDS = 60.0  # a replica that has requests, but makes no step for this time, is not healthy
 
@@ -170,8 +171,8 @@ class Front:
         name = body.get("model") or ""
         adapter = name if name in self.adapters else ""
         pieces = self.model.options(stream=True, multiplexed_model_id=adapter).generate.remote(question)
-        # Waits for the first piece, which says whether the request was accepted, because an error can have a status only before the answer
-        # begins.
+        # Waits for the first piece before it sends a status: the first piece says whether the request was accepted, and an error can have a
+        # status of its own only before the answer begins.
         try:
             first = await anext(pieces)
         except asyncio.CancelledError:

@@ -1,5 +1,5 @@
-// A graph of vectors (HNSW; Malkov & Yashunin 2016) that finds near vectors without looking at all vectors. The graph is kept in a file
-// beside the index. It is made anew if the index has changed since, or if the file's hash is not the one in the index.
+// Finds near vectors without looking at all vectors, by a graph (HNSW; Malkov & Yashunin 2016). The graph is kept in a file beside the
+// index. If the index has changed since the graph was made, or if the file's hash is not the one in the index, the graph is made anew.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,8 @@ class Graph {
  public:
   using Progress = std::function<void(std::size_t done, std::size_t total)>;
 
-  // Reads the graph of this edition of the index. nullopt: there is no file, or the graph is stale, damaged or not the one that make() has
+  // Reads the graph from its file, if the file belongs to the index as it is now (`index`). Returns nullopt, and the caller makes a new
+  // graph or searches without one, if there is no file, or if the graph is of an older edition, damaged, or not the one that make() has
   // written.
   [[nodiscard]] static std::optional<Graph> load(const std::filesystem::path& file, std::uint32_t dimensions, const IndexCounts& index, Store& store);
   // Makes the graph, and writes the graph to the file and the file's hash to the store. Throws Failure.

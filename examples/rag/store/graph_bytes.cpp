@@ -64,8 +64,8 @@ class Reader {
   Hasher hasher_;
 };
 
-// Reads the levels of all vectors, and their links above level 0. Raises the graph's count of vectors after each allocation, because the
-// graph's destructor frees the links of as many vectors as are counted.
+// Reads the level of each vector, and its links above level 0. Raises the graph's count of vectors right after the links of a vector are
+// allocated: if reading fails, the graph's destructor frees the links of as many vectors as are counted.
 bool read_levels(Reader& reader, std::size_t count, std::int32_t highest, Links& links) {
   for (std::size_t i = 0; i < count; ++i) {
     std::uint32_t level = 0;

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <memory>
 
-// Turns off hnswlib's own vector code, which reads a number one place after the end of a list, to prefetch. LikenessSpace computes
-// distances.
+// Turns off hnswlib's own vector code, because its prefetch reads one number past the end of a list. Distances are computed by
+// LikenessSpace instead.
 #define NO_MANUAL_VECTORIZATION
 #include <hnswlib/hnswlib.h>
 
@@ -23,8 +23,8 @@ using GraphHash = std::array<std::byte, 16>;  // XXH3, 128 bits, of all bytes of
 // Writes the graph, and returns the hash of the file. Throws Failure (io).
 [[nodiscard]] GraphHash write_graph(const std::filesystem::path& file, const Links& links);
 
-// Reads a graph of `count` vectors. `links`: empty, made for `count` vectors. Returns whether the file has this hash and makes sense. If
-// the result is false, the only allowed use of `links` is its destruction. Throws std::bad_alloc.
+// Reads a graph of `count` vectors into `links`, which must be empty and made for `count` vectors. Returns true if the file has the hash
+// `hash` and all its numbers are within their limits. After false, `links` may only be destroyed. Throws std::bad_alloc.
 [[nodiscard]] bool read_graph(const std::filesystem::path& file, const GraphHash& hash, std::size_t count, Links& links);
 
 }  // namespace rag

@@ -95,8 +95,8 @@ class Packer {
       std::vector<Unit> parts;
       std::size_t line = unit.first_line;
       for (std::size_t at = 0; at < unit.text.size();) {
-        // Takes as many pieces as fit. The search tries one more piece, then two, then four, and so on, so that it never counts the tokens
-        // of a text that is much too long.
+        // Takes as many pieces of the unit as fit into one passage. The search adds one more piece, then two, then four, and so on, so that
+        // it counts tokens only a few times, and never those of a text that is much too long.
         std::size_t stop = piece_end(unit.text, at, end);
         for (std::size_t step = 1; stop < unit.text.size();) {
           std::size_t further = stop;

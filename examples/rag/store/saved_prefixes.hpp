@@ -30,20 +30,20 @@ struct PassageOrder {
 
 class SavedPrefixes {
  public:
-  // `folder` is made when something is saved. `beginning`: everything that stands in front of the passages, and the model. `most_bytes`: the
-  // most bytes of all files together; 0: nothing is saved or read.
+  // `folder`: the folder of the files; it is made when something is saved. `beginning`: everything that stands in front of the passages,
+  // and the model (beginning() in answering.hpp). `most_bytes`: the most bytes of all files together; 0: nothing is saved or read.
   SavedPrefixes(Database& database, std::filesystem::path folder, std::string_view beginning, std::uint64_t most_bytes);
 
   // Puts the passages that begin a saved chain first; the others keep their order. `passages`: the texts, the best first.
   [[nodiscard]] PassageOrder best_order(std::span<const std::string> passages);
 
-  // Reads a saved chain: its pages are added to the engine's prefix index, where prompts find them. If the file is damaged, or of another model,
-  // removes the file and returns false.
+  // Loads a saved chain: reads the file, and adds its pages to the engine's prefix index, where prompts find them. If the file is damaged
+  // or was written for another model, removes the file and returns false.
   bool restore(const tessera::Engine& engine, const std::string& file);
 
   // Saves the keys and values of `tokens`: the tokens of a prompt up to the end of `passages`. Takes keys and values from the prefix index,
-  // and computes the missing ones. If the files then have more bytes than allowed, removes the chains that were not used for the longest
-  // time.
+  // and computes those that are missing there. If all files together then have more bytes than allowed, removes chains, the least recently
+  // used first.
   void save(const tessera::Engine& engine, std::span<const tessera::Token> tokens, std::span<const std::string> passages);
 
  private:

@@ -49,8 +49,8 @@ constexpr std::array<std::string_view, 72> kIdleWords = {
     "no",   "not",   "of",   "on",    "or",   "our",  "out",  "should", "so",  "some", "that",  "the",  "their", "them", "there", "these", "they", "this",
     "to",   "us",    "was",  "we",    "were", "what", "when", "where", "which", "who", "whose", "why",  "will",  "with", "would", "you",   "your", "than"};
 
-// Returns a query of FTS5 for passages with any word of the text. A word is letters and digits, with "_" between them. No part of the text
-// becomes an operator of the query. Idle words (kIdleWords) are left out, unless the text has no other words.
+// Returns a query of FTS5 that finds passages with at least one word of the text. A word is a row of letters, digits and "_". No part of
+// the text becomes an operator of the query. Idle words (kIdleWords) are left out, unless the text has no other words.
 std::string any_word(std::string_view text) {
   std::string query, idle;
   for (std::size_t at = 0; at < text.size();) {

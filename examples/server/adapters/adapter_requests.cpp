@@ -95,7 +95,8 @@ void load_adapter(const Models& models, const Call& call) {
   std::error_code ignored;
   if (!std::filesystem::exists(adapter.path, ignored)) throw ApiError(404, fmt::format("There is no file {}.", path), "lora_path", "not_found");
   if (models.names().has(adapter.name)) throw ApiError(400, fmt::format("\"{}\" is a model's name.", adapter.name), "lora_name");
-  // If the model is loaded, refuses a file that does not fit. Otherwise the first request that uses the adapter gets the error.
+  // If the model is loaded, loads the adapter now, so that a file that does not fit the model is refused. If the model is not loaded, the
+  // file is not checked, and the first request that uses the adapter gets the error.
   if (const ModelLease lease = models.hold(adapter.model)) (void)lease->shelf().take(adapter.path);
   const std::string done = fmt::format("Success: the adapter \"{}\" was added.", adapter.name);
   models.adapters().add(std::move(adapter));

@@ -14,8 +14,9 @@
 
 namespace server {
 
-// Takes the field `lora` out of a body: a list of {"id": number in GET /lora-adapters or name, "scale": number}. Errors: ApiError that
-// names the field: 404, there is no such adapter; 400, any other fault, for example an adapter of another model than `model`.
+// Reads the field `lora` of a request and removes it from the body. It is a list of {"id": a number of GET /lora-adapters, or a name,
+// "scale": number}. Errors: ApiError that names the field: 404 if there is no such adapter; 400 for any other fault, for example an adapter
+// of another model than `model`.
 [[nodiscard]] std::vector<NamedAdapter> take_lora_field(tessera::Json& body, const AdapterNames& names, std::size_t model);
 // Loads the adapters, except those with scale 0, and returns them. Errors: those of AdapterShelf::take().
 [[nodiscard]] std::vector<tessera::AdapterUse> load_adapters(const std::vector<NamedAdapter>& named, AdapterShelf& shelf);

@@ -9,7 +9,8 @@
 namespace server {
 
 tessera::Result<tessera::Adapter> AdapterShelf::load(const std::filesystem::path& path) const {
-  // Only adapters with lengths (DoRA) read weights from the model's source. For other adapters the source is opened, but not read.
+  // Passes the model's source to the engine, because adapters with lengths (DoRA) need the model's weights. For other adapters the source
+  // is opened, but no weight is read.
   if (embedded_ != nullptr) return engine_.adapter(path, {.base = embedded_.get()});
   auto base = tessera::open_model(base_);
   if (!base) return std::move(base).error();

@@ -125,8 +125,8 @@ void Job::start(std::vector<AnswerPlan> plans) {
   context_.workers.post([self = shared_from_this()] { self->run(); });
 }
 
-// Does the job's work (reads pieces, writes them) until no wake() came during the work. wake() posts run() only if no run() is pending or
-// under way, so only one thread at a time is in run().
+// Does the job's work (reads pieces from the scheduler, writes them to the client). Repeats it if a wake() came during the work. wake()
+// posts run() only if no run() is pending or under way, so only one thread at a time is in run().
 void Job::run() {
   for (;;) {
     const std::uint64_t seen = wakes_.load();

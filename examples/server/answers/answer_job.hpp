@@ -1,6 +1,6 @@
-// A job answers one request of a client. The job passes the request's plans (one for each prompt) to the scheduler, and the results to a
-// writer. The job runs on a worker whenever the scheduler has pieces to read, or the client has taken all that was written. If a client
-// takes nothing, only its own request waits. If a client has gone, its request is cancelled.
+// A job answers one request of a client. It submits the request's plans (one for each prompt) to the scheduler, and passes the results to a
+// writer. A worker runs the job whenever the scheduler has pieces to read, or the client has taken everything that was written. So a slow
+// client delays only its own request. If a client has gone, its request is cancelled.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ struct JobContext {
   Workers& workers;
 };
 
-// Submits the plans. Then `writer` writes the answer. `lease` is kept until the client has taken the whole answer. Throws ApiError if the
-// plans cannot be submitted. Later errors go to the writer.
+// Starts a job: submits the plans to the scheduler; then `writer` writes the answer while it comes. `lease`, which keeps the model loaded,
+// is kept until the client has taken the whole answer. Throws ApiError if the plans cannot be submitted. Later errors go to the writer.
 void start_job(const JobContext& context, std::vector<AnswerPlan> plans, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply,
                OnAnswered on_answered, ModelLease lease);
 

@@ -11,8 +11,8 @@ using tessera::FinishReason;
 
 namespace {
 
-// Returns whether the answer begins a text or continues the prompt's text. The rule is that of generations: the answer begins a text if the
-// prompt has only control tokens.
+// Returns how the first token of the answer becomes text: as the start of a text (some tokenizers then drop a leading space), or as the
+// continuation of the prompt's text. As in generations, the answer starts a text if the prompt has only control tokens.
 tessera::TextStart start_behind(const tessera::Tokenizer& tokenizer, std::span<const tessera::Token> prompt) {
   const bool has_text = std::ranges::any_of(prompt, [&](tessera::Token token) { return tokenizer.type(token) != tessera::TokenType::control; });
   return has_text ? tessera::TextStart::continuation : tessera::TextStart::sequence;

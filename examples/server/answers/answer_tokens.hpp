@@ -22,8 +22,8 @@ class AnswerTokens {
     std::size_t characters = 0;      // characters of the output in front of the token
   };
 
-  // `options`, `prompt`: those of the generation, so that tokens become text in the same way (control text, shown control tokens, the start
-  // of the text after the prompt).
+  // `options` and `prompt` must be those of the generation, because tokens must become text here in the same way: with or without control
+  // tokens, as the start of a text or after the prompt's text.
   AnswerTokens(const tessera::Tokenizer& tokenizer, const tessera::GenerateOptions& options, std::span<const tessera::Token> prompt);
 
   // Adds a token of the output. Call it for every token, in order.

@@ -1,5 +1,5 @@
-// An AnswerWriter receives the results of a request step by step, and writes them in the form of one API: as a whole, or as a stream of
-// events.
+// The interface through which a job passes the results of a request, step by step, to one API. Each API has an AnswerWriter that writes the
+// results in its form: as a whole, or as a stream of events.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +54,9 @@ class AnswerWriter {
   // If wants_progress() returns true, progress() is called after each step that computed tokens of the prompts.
   [[nodiscard]] virtual bool wants_progress() const { return false; }
   virtual void progress(const PromptProgress& /*progress*/) {}
-  // Receives a token of the answer's text with its log-probabilities, before add() gets the text. Called only if the client wants
-  // log-probabilities; not for tokens of reasoning, calls and markers, and not for the token that ended the answer. `at`: characters of the
-  // text in front of the token.
+  // Receives one token with its log-probabilities, before add() gets its text. Called only if the client wants log-probabilities, and only
+  // for tokens of the answer's text: not for tokens of reasoning, calls and markers, and not for the token that ended the answer. `at`:
+  // characters of the answer's text in front of the token.
   virtual void token_at(std::size_t choice, const tessera::Piece& piece, std::size_t /*at*/) { token(choice, piece); }
   virtual void token(std::size_t /*choice*/, const tessera::Piece& /*piece*/) {}
   virtual void add(std::size_t choice, const tessera::OutputDelta& delta) = 0;

@@ -1,6 +1,7 @@
-// Computes texts to embed and prompts to score while the scheduler serves other requests. The work is cut into slices, and a slice is
-// computed between two steps of the scheduler. A slice has as many rows as can be computed so that the slice and the step before it take
-// --step-ms together. The measured times of earlier slices predict this. If the scheduler has no requests, a slice has all wanted rows.
+// Computes texts to embed and prompts to score beside the requests that the scheduler serves. The work is cut into slices, each of which is
+// computed between two steps of the scheduler. A slice has as many rows as possible, so that the slice and the step before it take no
+// longer than --step-ms together; the measured times of earlier slices predict the time. If the scheduler has no requests, a slice has all
+// wanted rows.
 #pragma once
 
 #include <atomic>

@@ -9,12 +9,12 @@
 
 namespace server {
 
-// Returns {"total", "cache", "processed", "time_ms"}, as llama.cpp's server does: tokens of the prompt, tokens that were cached, computed
-// tokens (with the cached ones), and milliseconds since the prompt's first step began.
+// Returns the progress as JSON, in the form of llama.cpp's server: {"total": tokens of the prompt, "cache": tokens that were cached,
+// "processed": tokens that are computed or were cached, "time_ms": milliseconds since the prompt's first step began}.
 [[nodiscard]] tessera::Json to_json(const PromptProgress& progress);
 
-// Makes comments that show the progress in a stream, for clients that have not asked for events of progress: `: prompt_progress {...}`.
-// Clients of server-sent events skip lines that begin with ":".
+// Shows the progress of a prompt to clients that have not asked for events of progress: as comments in the stream, `: prompt_progress
+// {...}`. A comment is a line that begins with ":"; clients of server-sent events skip it.
 class ProgressComments {
  public:
   // Returns a comment, or "" if none is due: at most four comments a second, and none after the prompt is computed.

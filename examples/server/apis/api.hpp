@@ -1,5 +1,5 @@
-// The endpoints. Each endpoint reads a request of its API into plans for the scheduler, and writes the results. Throws ApiError for a
-// mistake of the client.
+// The endpoints, one function each. An endpoint reads a request of its API, turns it into plans for the scheduler, and writes the results.
+// Throws ApiError for a mistake of the client.
 #pragma once
 
 #include "answers/answer_job.hpp"
@@ -33,8 +33,8 @@ struct Call {
 // Returns the body as JSON. Throws ApiError, which says where the body stops being JSON.
 [[nodiscard]] tessera::Json read_body(const HttpRequest& request);
 
-// Returns the body, with only the fields that the endpoint reads (field_rules.hpp). Call this only once. Errors: those of read_body(), or
-// an error that names the field.
+// Returns the request's body as JSON, with only the fields that the endpoint reads; the other fields are removed and noted
+// (field_rules.hpp). Call this only once for a request. Errors: those of read_body(), or an error that names the field.
 [[nodiscard]] tessera::Json body_of(const Call& call, Endpoint endpoint);
 // Marks the field `model` as read. The server has chosen the model by this name already (ModelNames::find()).
 void pass_model(Fields& fields);

@@ -109,8 +109,8 @@ class WholeChat final : public AnswerWriter {
 
 class StreamedChat final : public AnswerWriter {
  public:
-  // `running`: the usage at the beginning, if each piece of the stream shows the usage so far (StreamFields::shows_running_usage); else
-  // nullopt.
+  // `running`: if each piece of the stream must show the usage so far (StreamFields::shows_running_usage), the usage at the beginning;
+  // otherwise nullopt.
   StreamedChat(Shape shape, const tessera::Tokenizer& tokenizer, std::size_t choices, StreamFields stream, std::optional<Usage> running,
                HttpReplyPtr reply)
       : shape_(std::move(shape)), tokenizer_(tokenizer), logprobs_(choices), inputs_(choices), stream_(stream), running_(running), reply_(std::move(reply)) {}
@@ -170,8 +170,8 @@ class StreamedChat final : public AnswerWriter {
   void fail(const ApiError& error) override { fail_openai_stream(*reply_, error); }
 
  private:
-  // A call of a custom tool that the model is writing. The model writes the tool's input inside of JSON, so the input is sent only when it
-  // is complete.
+  // The state of one choice's call of a custom tool, while the model writes the call. The client gets the tool's input as plain text, but
+  // the model writes it inside of JSON; so it is collected in `arguments`, and sent when it is complete.
   struct Input {
     bool is_open = false;
     std::size_t call = 0;

@@ -44,9 +44,9 @@ std::vector<tessera::Token> encoded(const ServedModel& model, const std::string&
   return value_or_refuse(model.tokenizer().encode(text, {.bos = tessera::Bos::never}), "suffix");
 }
 
-// Encodes the text after the gap without the space that some tokenizers put in front of a text, because this text continues the answer. To
-// do so, encodes a mark (a character that has no token together with the next one) and the text, and drops the mark's tokens, as the
-// models' own tokenizers do.
+// Encodes the text after the gap. Some tokenizers put a space in front of each text; here the space would be wrong, because this text
+// continues the answer. To avoid the space, encodes a mark in front of the text and drops the mark's tokens, as the models' own tokenizers
+// do. (The mark is a character that forms no token together with the next character.)
 std::vector<tessera::Token> encoded_behind(const ServedModel& model, const std::string& text) {
   if (!model.tokenizer().adds_space_prefix()) return encoded(model, text);
   constexpr const char* kMark = "☺";

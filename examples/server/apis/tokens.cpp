@@ -62,8 +62,8 @@ void detokenize(const Api& api, const Call& call) {
   call.reply->send({.body = Object().set("prompt", text).set("content", text).dump()});
 }
 
-// Returns the tokenizer's properties in vLLM's fields, for clients that count tokens by /tokenize. Properties that the model does not have
-// are null.
+// Answers GET /tokenizer_info: the tokenizer's properties in vLLM's fields, for clients that count tokens by /tokenize. Properties that the
+// model does not have are null.
 HttpResponse tokenizer_info(const Api& api) {
   const ServedModel& model = api.job.model;
   const tessera::Tokenizer& tokenizer = model.tokenizer();

@@ -87,9 +87,9 @@ std::vector<tessera::Token> tokens_with(const tessera::Tokenizer& tokenizer, con
   return found;
 }
 
-// Returns which tokens the penalties count: the answer's, as with OpenAI; the prompt's too, as with llama.cpp, if the request has
-// llama.cpp's field for the number of tokens to look back at (`looks_back`). Exception: `penalize_prompt` decides, if the request has this
-// field.
+// Returns which tokens the penalties count. Default: only the answer's tokens, as with OpenAI. If the request has llama.cpp's field for the
+// number of tokens to look back at (`looks_back`): the prompt's tokens too, as with llama.cpp. If the request has the field
+// `penalize_prompt`, this field decides.
 tessera::sampling::Counted read_counted(Fields& fields, bool looks_back) {
   using tessera::sampling::Counted;
   return fields.boolean("penalize_prompt").value_or(looks_back) ? Counted::sequence : Counted::answer;

@@ -66,8 +66,9 @@ struct AnswerFields {
 };
 
 inline constexpr std::size_t kNoTokens = ~std::size_t{0};
-// Returns the most tokens of an answer: the value of the first of the fields `names` that the request has; nullopt without such a field.
-// For -1 returns 0, which means as many tokens as the context has room for. For 0 returns kNoTokens if `least` is 0, else throws ApiError.
+// Reads the limit of an answer's length: the value of the first of the fields `names` that the request has. Returns nullopt if it has none.
+// If the value is -1: returns 0, which means as many tokens as the context has room for. If it is 0: returns kNoTokens if `least` is 0;
+// otherwise throws ApiError.
 [[nodiscard]] std::optional<std::size_t> read_most_tokens(Fields& fields, std::initializer_list<std::string_view> names, std::int64_t least = 1);
 // Returns the stop strings, without empty ones, which stop nothing.
 [[nodiscard]] std::vector<std::string> read_stops(Fields& fields, std::string_view name, const RequestLimits& limits);

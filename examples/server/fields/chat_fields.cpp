@@ -31,8 +31,8 @@ Json function_call(Fields& call) {
       .set("function", Object().set("name", custom.need(custom.text("name"), "name")).set("arguments", arguments));
 }
 
-// Checks the form of the message's fields that the API knows. Returns the message for the template, with its content as one text and calls
-// of custom tools as calls of functions. Fields that the API does not know stay.
+// Checks one message of a request: those fields that the API knows must have the right form. Returns the message as the template reads it:
+// its content as one text, and calls of custom tools as calls of functions. Fields that the API does not know stay.
 Json checked(const Json& message, const std::string& path, Notes& notes) {
   Fields fields(message, path);
   (void)fields.need(fields.choice("role", {"system", "developer", "user", "assistant", "tool"}), "role");
@@ -183,8 +183,8 @@ std::string text_of_parts(const Json& content, const std::string& path, Notes& n
 }
 
 GrammarSource source_of(const AnswerForm& form) {
-  // Limits white space and digits, because some models would go on writing them for ever. Properties come in the order of the schema, as
-  // with OpenAI.
+  // `options` limits white space and the digits of numbers, because some models would go on writing these for ever. It also fixes the order
+  // of properties to that of the schema, as with OpenAI.
   return {.kind = form.kind,
           .text = form.text,
           .options = {.space = tessera::JsonSpace::blank, .order = tessera::JsonOrder::stated, .numbers = tessera::JsonNumbers::plain}};

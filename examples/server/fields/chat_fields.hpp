@@ -45,25 +45,25 @@ struct ChatFields {
   bool hides_reasoning = false;                 // the answer says that there was reasoning, without its text
 };
 
-// Reads messages, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, thinking_token_budget,
-// chat_template_kwargs, continue_final_message, and the fields of read_guided().
+// Reads the fields of a chat request: messages, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort,
+// thinking_token_budget, chat_template_kwargs, continue_final_message, and those of read_guided().
 [[nodiscard]] ChatFields read_chat(Fields& fields, const RequestLimits& limits, Notes& notes);
 
 // Reads `tools`: functions and custom tools in the form of OpenAI's chat. Tools of a service are left out and noted.
 void read_tools(Fields& fields, const RequestLimits& limits, ChatFields& chat, Notes& notes);
-// Returns the text of a part of a content (or of a block), by the same rule for all APIs: the field `text` of a part of any type; the texts
-// in a search_result or document. Throws ApiError of status 400 for pictures, sounds, films and files. Returns nullopt for any other part,
-// which is left out and noted.
+// Returns the text of one part of a message's content. The rule is the same for all APIs. For a part of any type with a field `text`: this
+// field. For a search_result or a document: the texts in it. For pictures, sounds, films and files: throws ApiError of status 400. For any
+// other part: leaves the part out, notes this, and returns nullopt.
 [[nodiscard]] std::optional<std::string> text_of_part(Fields& part, Notes& notes);
 // Returns the text of a content, which is a text or a list of parts.
 [[nodiscard]] std::string text_of_parts(const tessera::Json& content, const std::string& path, Notes& notes);
-// Returns the `arguments` of a call: an object, or parsed from a text. Returns {} if they are absent, null or "". Throws ApiError for any
-// other value.
+// Returns the arguments of a call in an earlier message. The field `arguments` is an object, or a text that is parsed as an object. If the
+// field is absent, null or "", returns {}. Throws ApiError for any other value.
 [[nodiscard]] tessera::Json read_arguments(Fields& function);
 // Sets the effort of reasoning, for the template and as a share of the answer.
 void set_effort(ChatFields& chat, const std::string& effort);
-// Reads the form of the answer from fields of other servers: guided_*, grammar, json_schema, structured_outputs. Throws ApiError if `form`
-// is set already.
+// Reads the constraint of the answer's form from the fields that other servers use for it: guided_*, grammar, json_schema,
+// structured_outputs. Throws ApiError if `form` is set already, by OpenAI's own field.
 void read_guided(Fields& fields, std::optional<AnswerForm>& form);
 [[nodiscard]] tessera::GrammarSource source_of(const AnswerForm& form);
 // Reads {"type": "json_schema", ...} or another type, from response_format or from Responses' text.format (`is_flat`).

@@ -13,7 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 9> kCombining = {
     "allOf", "not", "if", "unevaluatedProperties", "dependentSchemas", "patternProperties", "propertyNames", "dependencies", "minProperties"};
 
-// kSchemas: keys whose values are schemas or lists of schemas. kNamed: keys whose values are objects of schemas by name.
+// Keys of JSON Schema under which further schemas are found. kSchemas: the value is a schema or a list of schemas. kNamed: the value is an
+// object, each member of which is a schema.
 constexpr std::array<std::string_view, 6> kSchemas = {"items", "prefixItems", "anyOf", "oneOf", "additionalProperties", "contains"};
 constexpr std::array<std::string_view, 3> kNamed = {"properties", "$defs", "definitions"};
 

@@ -1,5 +1,5 @@
-// Closes JSON Schemas: forbids properties that the schema does not list. JSON Schema allows such properties by default, but a client that
-// lists an object's properties wants the model to write only these.
+// Closes JSON Schemas, which means: forbids properties that a schema does not list. JSON Schema allows such properties by default, but a
+// client that lists an object's properties wants the model to write only these.
 #pragma once
 
 #include <tessera/json/json.hpp>

@@ -41,9 +41,11 @@ inline constexpr std::string_view kDrawingFields =
 
 [[nodiscard]] std::span<const FieldRule> field_rules();
 
-// Removes fields that are not read, and null fields, from the body, and notes the fields without effect. A field without a rule is ignored.
-// Exception: a field without a rule is refused if its name suggests that it constrains the answer ("guided_...", "...schema"), so that no
-// client takes free text for a constrained answer. Errors: ApiError of status 400 that names the field.
+// Removes from the body everything that the endpoint does not read. Null fields are removed. For any other field its rule decides (Fate).
+// read: the field stays. ignored: it is removed and noted. refused: throws, but if the value is one that changes nothing, the field is
+// only removed. A field without a rule is ignored. Exception: if the name of a field without a rule suggests that it constrains the answer
+// ("guided_...", "...schema"), the field is refused, so that no client takes free text for a constrained answer. Errors: ApiError of
+// status 400 that names the field.
 void sift(tessera::Json& body, Endpoint endpoint, Notes& notes);
 
 }  // namespace server

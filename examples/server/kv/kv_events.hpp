@@ -32,8 +32,8 @@ class KvEventWriter {
   [[nodiscard]] std::string write(const tessera::KvEvent& event);
 
  private:
-  // Hashes of the pages that can be found now. KvEvent::before of a sequence's first page is not in this set, because it is not the hash of
-  // a page.
+  // Hashes of the pages that were published as stored and not yet as removed. KvEvent::before of a sequence's first page is not the hash of a
+  // page, so it is not in this set; in its place nil is published.
   std::unordered_set<std::uint64_t> stored_;
 };
 
@@ -53,8 +53,9 @@ class KvEventPublisher {
 
   // Sets the address of this server for topics, "HOST:PORT", at which routers reach the server. Call this before sink().
   void set_address(std::string address) { address_ = std::move(address); }
-  // Returns a function that publishes a model's events. When the function is destroyed, it publishes that all pages of the model are gone.
-  // The publisher must outlive the function. Only one thread at a time may call the function.
+  // Returns a function that publishes the events of `model`. When the model is unloaded, the function is destroyed, and its destruction
+  // publishes that all pages of the model are gone. The publisher must outlive the function. Only one thread at a time may call the
+  // function.
   [[nodiscard]] Sink sink(const std::string& model);
 
  private:

@@ -1,6 +1,6 @@
-// Computed prompts that another server may fetch: saved sessions (Session::save()), each with a random id. An export is dropped when
-// another server has read it to its end, or after a time. All exports together keep within a limit of memory. They are copies outside of
-// the KV budget, so a prompt that nobody fetches delays no request.
+// Keeps prompts that this server has computed, for other servers to fetch. An export is the bytes of a saved session (Session::save()),
+// under a random id. It is dropped when another server has read it to its end, or after a time. All exports together keep within a limit of
+// memory. They are copies outside of the KV budget, so a prompt that nobody fetches delays no request.
 #pragma once
 
 #include <atomic>

@@ -31,7 +31,8 @@ void KvPeers::fetch(KvOrigin origin, std::uint64_t most, std::string authorizati
   {
     const std::lock_guard lock(mutex_);
     if (tasks_.size() < options_.waiting) {
-      // Makes the thread first: if the system refuses it, this throws before the task is queued, and the caller answers the request.
+      // Makes the thread before it queues the task: if the system refuses the thread, the exception comes while no task is queued, and the
+      // caller answers the request.
       if (idle_ < tasks_.size() + 1 && threads_.size() < options_.at_once) threads_.emplace_back([this] { work(); });
       tasks_.push_back({from, std::move(origin), most, std::move(authorization), std::move(stop), std::move(done), std::chrono::steady_clock::now()});
       changed_.notify_one();

@@ -49,8 +49,9 @@ class KvPeers {
   KvPeers(const KvPeers&) = delete;
   KvPeers& operator=(const KvPeers&) = delete;
 
-  // Begins to fetch at most `most` bytes. Calls `done` with the bytes or with an error, on any thread. `authorization`: the header that the
-  // other server gets. A requested `stop` ends the fetch. `done` must not throw.
+  // Begins to fetch a prompt from the server `origin`, and returns at once. Calls `done` with the bytes or with an error, on any thread;
+  // `done` must not throw. `most`: an answer with more bytes is an error. `authorization`: the header that the other server gets. A
+  // requested `stop` ends the fetch.
   void fetch(KvOrigin origin, std::uint64_t most, std::string authorization, std::stop_token stop, Done done);
 
  private:

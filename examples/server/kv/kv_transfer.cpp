@@ -48,8 +48,8 @@ const char* name_of(Outcome outcome) {
   return "";
 }
 
-// Returns the most bytes of a saved session of this model: the keys and values of a full context, the same again as a margin for tokens,
-// checkpoints and checksums, and 1 MiB.
+// Returns an upper bound of the bytes of a saved session of this model: the keys and values of a full context, the same amount again for
+// tokens, checkpoints and checksums, and 1 MiB.
 std::uint64_t most_bytes_of(const tessera::Plan& plan) { return 2 * plan.kv + (std::uint64_t{1} << 20); }
 
 // Returns the client's key as a value of the header Authorization. The other server accepts the same keys.
@@ -80,8 +80,8 @@ KvWish read_kv_wish(Fields& fields, bool streams) {
 
 void KvTransfers::export_prompt(AnswerPlan& plan, std::size_t page_tokens, const Call& call) {
   if (!exports_.are_on()) return call.notes.warn("The prompt is not kept for another server: this one was started without --kv-exports.");
-  // Exports the whole pages before the last token, because the other server's prefix index has only whole pages, and that server computes
-  // at least the last token.
+  // Exports all tokens of the prompt but the last, rounded down to whole pages. The reason: the other server's prefix index has only whole
+  // pages, and that server computes at least the last token itself.
   const std::size_t tokens = (std::max<std::size_t>(plan.request.prompt.size(), 1) - 1) / page_tokens * page_tokens;
   if (tokens == 0) return;
   plan.request.session_at_end = tessera::SessionAtEnd::keep;

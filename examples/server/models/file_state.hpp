@@ -20,8 +20,9 @@ struct FileState {
   bool operator==(const FileState&) const = default;
 };
 
-// Returns the state of a model's file, of all parts of a split GGUF file (NAME-00001-of-00003.gguf), or of the files in a folder and its
-// folders, at most 4096 files. Reads no file. Returns an empty state for an empty path, which the model inside the program has.
+// Returns the state of the files that a model consists of: one file, all parts of a split GGUF file (NAME-00001-of-00003.gguf), or the
+// files in a folder and its folders (at most 4096 files). Reads no file's content. If the path is empty (the model is inside the program),
+// returns an empty state.
 [[nodiscard]] FileState file_state(const std::filesystem::path& model);
 
 }  // namespace server

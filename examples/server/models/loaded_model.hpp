@@ -1,5 +1,5 @@
-// A loaded model with everything that answers its requests: the engine computes, the scheduler chooses for which requests, a driver's
-// thread runs the scheduler. The destructor frees the model's memory.
+// A loaded model, together with everything that answers its requests: the engine, the scheduler, and a driver, whose thread runs the
+// scheduler. The destructor frees the model's memory.
 #pragma once
 
 #include <memory>

@@ -24,7 +24,8 @@ using tessera::Settings;
 
 namespace {
 
-// Return a number or a text of the file for which the library has no setting.
+// Return the value of a key of the file as a number or as a text, for keys that are not settings of the library; nullopt if the file has no
+// such key or its value has another type.
 std::optional<std::uint64_t> whole_of(const Settings& settings, const char* key) {
   const auto found = settings.find_key(key);
   if (!found) return std::nullopt;
@@ -113,8 +114,8 @@ void read_template(ModelCard& card, const Settings& settings, std::optional<tess
 
 bool knows_reasoning(const tessera::OutputFormat& format, std::string_view template_source) {
   if (std::ranges::none_of(format.regions, [](const tessera::OutputRegion& region) { return region.kind == tessera::RegionKind::reasoning; })) return false;
-  // The format does not show whether a model reasons, because the default format reads <think> in every model's answers. So these words in
-  // the template decide.
+  // Decides by the words of the template whether the model reasons. The output format does not show it, because the default format reads
+  // <think> in every model's answers.
   return std::ranges::any_of(std::initializer_list<std::string_view>{"think", "THINK", "reason"}, [&](std::string_view word) { return template_source.find(word) != std::string_view::npos; });
 }
 

@@ -21,8 +21,8 @@ struct NamedModels {
 // program's store has no model with a given name.
 [[nodiscard]] std::vector<ConfiguredModel> list_configured(const NamedModels& names);
 
-// Returns the adapters of `texts` ([MODEL/]NAME=PLACE) for these models, or for the program's own model if `models` is empty. Throws
-// UsageError: a name or a place is missing, a name is taken, there is no such model or no such file.
+// Returns the adapters that the command line names. `texts`: each [MODEL/]NAME=PLACE. `models`: the models of list_configured(); empty: the
+// program's own model is served. Throws UsageError if a name or a place is missing, a name is taken, or there is no such model or file.
 [[nodiscard]] std::vector<ConfiguredAdapter> list_adapters(const std::vector<std::string>& texts, const std::vector<ConfiguredModel>& models);
 
 }  // namespace server

@@ -88,9 +88,10 @@ class Models {
   [[nodiscard]] const ModelNames& names() const noexcept { return names_; }
   [[nodiscard]] AdapterNames& adapters() const noexcept { return adapters_; }
   [[nodiscard]] bool may_change_adapters() const noexcept { return options_.changes_adapters; }
-  // Returns a lease if the model is loaded. Otherwise returns nullptr, and `wait` gets the lease when the model is loaded. `keep_alive`:
-  // the model's new keep_alive in seconds, until the model is unloaded; below 0: for ever; nullopt: no change. Throws ApiError if the model
-  // can never fit, if it could not be loaded a short time ago, if the server ends, or if too many requests wait.
+  // Gives a request access to a model. If the model is loaded, returns a lease. If not, returns nullptr, and `wait` gets the lease when the
+  // model is loaded. `keep_alive`: for how many seconds without requests the model stays loaded from now on, until it is unloaded; below 0:
+  // for ever; nullopt: no change. Throws ApiError if the model can never fit, if it could not be loaded a short time ago, if the server
+  // ends, or if too many requests wait.
   [[nodiscard]] ModelLease acquire(std::size_t model, std::optional<double> keep_alive, ModelWait wait);
   // Makes next() look soon for waiting requests whose clients have left, and drop them.
   void look() noexcept;
@@ -121,13 +122,13 @@ class Models {
   // Waits for the next task. After a load the caller must call loaded(), failed() or given_up(); after an unload gone().
   [[nodiscard]] Task next();
   [[nodiscard]] const ConfiguredModel& configured(std::size_t model) const noexcept { return entries_[model]->configured; }
-  // Returns whether the running load of a model should go on: a request waits for the model or was told to come again, or the model is
-  // pinned. `share`: how much of the model is loaded, from 0 to 1. The loader calls this often while it loads.
+  // The loader calls this often while it loads a model, and gives up the load if false is returned. Returns true if a request waits for the
+  // model or was told to come again, or if the model is pinned. `share`: how much of the model is loaded, from 0 to 1.
   [[nodiscard]] bool goes_on(std::size_t model, double share);
   // Reports that a load begins for which next() did not ask.
   void begin(std::size_t model);
-  // Books the memory that a model's file needs now, and replaces the model's card, because the file may have changed since the start.
-  // Throws Failure if the model does not fit any more.
+  // Reserves in the budget the memory that a model needs, before it is loaded. The file may have changed since the start of the server, so
+  // `need` and `card` are read from it anew and replace the old ones. Throws Failure if the model does not fit any more.
   void book(std::size_t model, const MemoryNeed& need, ModelCard card);
   void loaded(std::size_t model, std::shared_ptr<LoadedModel> made, double seconds);
   // Reports that a load failed. Refuses the waiting requests with the error, and later requests as FailedLoad says.

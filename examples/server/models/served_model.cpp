@@ -64,9 +64,9 @@ bool shows(const ChatTemplate& chat_template, std::vector<tessera::Message> mess
   return true;
 }
 
-// Applies the rule for system messages (docs/reference/server-fields.md): system messages at the beginning become one. A later system
-// message stays if the template shows it there. A system message that the template does not show becomes a message of the user, joined to
-// the user's messages beside it.
+// Brings system messages into a form that the template can show (docs/reference/server-fields.md). System messages at the beginning become
+// one. If the template shows a later system message at its place, it stays. A system message that the template does not show becomes a
+// message of the user, and is joined to the user's messages beside it.
 void settle_system_messages(std::vector<tessera::Message>& messages, bool takes_system, bool takes_later) {
   std::vector<tessera::Message> settled;
   const auto join = [&](const tessera::Message& message) {

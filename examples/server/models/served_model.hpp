@@ -1,4 +1,5 @@
-// A served model: makes prompts from messages, and compiles grammars. A compiled grammar is kept for later requests with the same grammar.
+// A loaded model as the endpoints use it: makes prompts from messages, and compiles grammars. Compiled grammars are kept for later requests
+// with the same grammar.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +72,8 @@ class ServedModel {
   [[nodiscard]] std::vector<tessera::Token> encode(std::string_view text, bool special = true) const;
   // Returns a matcher for a text without messages.
   [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source, const std::string& field);
-  // Returns a matcher for an answer in a conversation: the answer's text, without the reasoning, must match the source. With tools the
-  // answer may be calls instead. Notes tools whose schemas the matcher does not enforce completely.
+  // Returns a matcher for an answer in a conversation: the answer's text, without the reasoning, must match the source. If there are tools,
+  // the answer may be calls of tools instead. Adds to `notes` each tool whose schema the matcher does not enforce completely.
   [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
                                                 const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls, Notes& notes);
   // Returns a matcher for an answer that may call tools. nullopt, only with ToolUse::automatic: no grammar can enforce the calls.

@@ -20,8 +20,9 @@ struct ModelWait {
   std::function<void(const ApiError&)> failed;   // gets the error; status 499: the client has left
 };
 
-// The waiting requests of one model. The owner holds a mutex while it calls the functions below. So these functions call only gone() of a
-// request. Calls of ready() and failed() are added to the list `calls`, and the owner runs them after it has released the mutex.
+// The requests that wait for one model. The functions below must be called while a mutex of the owner is locked, so of a request they call
+// only gone(). They do not call ready() and failed(), which may take long: they add these calls to the list `calls`, and the owner runs the
+// list after it has released the mutex.
 class WaitLine {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -31,8 +32,8 @@ class WaitLine {
   [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
 
   void add(ModelWait wait, std::optional<double> keep_alive, Time deadline) { line_.push_back({std::move(wait), keep_alive, deadline}); }
-  // Drops requests whose clients have left, and requests whose deadline has passed, which get the error `late()`. Returns the next
-  // deadline; nullopt if no request waits.
+  // Drops the requests whose clients have left, and the requests whose deadline has passed; the latter get the error late(). Returns the
+  // earliest deadline of the requests that still wait; nullopt if none waits.
   std::optional<Time> drop(Time now, const std::function<ApiError()>& late, Calls& calls);
   // Drops all requests with an error.
   void refuse(const ApiError& error, Calls& calls);

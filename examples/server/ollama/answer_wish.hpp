@@ -31,11 +31,11 @@ void set_thinking(ChatFields& chat, const Thinking& thinking);
 
 // Returns the seconds of keep_alive, a duration ("5m", "1h30m", seconds as a number); nullopt: the field is absent.
 [[nodiscard]] std::optional<double> keep_alive_of(Fields& fields);
-// Reads keep_alive again, after the server has applied it. Notes that keep_alive has no effect on a model that stays loaded (Api::stays).
-// Returns whether the duration is zero, which asks to unload the model.
+// Looks at keep_alive after the server has applied it. If the model stays loaded whatever keep_alive says (Api::stays), notes that the
+// field has no effect. Returns whether the duration is zero, by which a client asks to unload the model.
 [[nodiscard]] bool read_keep_alive(Fields& fields, const Api& api, Notes& notes);
-// Returns num_ctx if the field is present and below the model's context. Otherwise returns 0, which stands for the model's context. Warns
-// in `notes` if num_ctx is above the model's context.
+// Returns the context that the request asks for, in tokens: num_ctx if the field is present and below the model's context; otherwise 0,
+// which means the model's whole context. Adds a warning to `notes` if num_ctx is above the model's context.
 [[nodiscard]] std::size_t read_context(Fields& options, const ServedModel& model, Notes& notes);
 
 }  // namespace server::ollama

@@ -31,7 +31,7 @@ const swatch = (dashed) => svg('svg', { class: 'swatch', width: 18, height: 8, '
 
 export class Chart {
   /**
-   * series: [{key, label, dashed, line, optional}]; `line`: the series is a limit, drawn without its own colour; `optional`: the legend
+   * Makes a chart. series: its lines, [{key, label, dashed, line, optional}]; `line`: the series is a limit, drawn without its own colour; `optional`: the legend
    * leaves the series out while it has no values.
    * format: writes a value with its unit; axis: writes a value at a tick. whole: the values are counts. binary: the values are bytes.
    */

@@ -4,8 +4,8 @@ import { el, icon } from './dom.js';
 
 export class Composer {
   /**
-   * actions: {send(text), stop(), typed(text), attach(files), detach(file), page(step), editLast()}. send() and editLast() return whether
-   * they succeeded.
+   * Connects the box in `form` with the page. actions: the functions that the box calls, {send(text), stop(), typed(text), attach(files),
+   * detach(file), page(step), editLast()}. send() and editLast() return whether they succeeded.
    */
   constructor(form, actions) {
     this.actions = actions;

@@ -3,8 +3,8 @@
 const typing = (target) => target.closest?.('input, textarea, select, [contenteditable]');
 
 /**
- * actions: {stop, search, help, create, settings, attach, goOn, models, focusBox, closeOver}. stop() and closeOver() return whether they
- * did something.
+ * Calls a function of `actions` when its keys are pressed. actions: {stop, search, help, create, settings, attach, goOn, models, focusBox,
+ * closeOver}. stop() and closeOver() return whether they did something.
  */
 export function listen(actions) {
   document.addEventListener('keydown', (event) => {

@@ -1,8 +1,8 @@
-// Parses Markdown as models write it (CommonMark's blocks and GitHub's tables) into plain objects; markdown_view.js draws
-// them. HTML is not supported: a tag is text.
+// Parses Markdown as models write it (CommonMark's blocks and GitHub's tables) into plain objects; markdown_view.js draws them. HTML is not
+// supported: a tag is text.
 //
-// A block is {type, from, to, ...}, with the lines from `from` to before `to`. Only the last blocks of a text can change when text
-// is appended, so drawing a stream is cheap.
+// A block is {type, from, to, ...}: lines [from, to) of the text. When text is appended, only the last blocks can change, so drawing a
+// stream is cheap.
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;

@@ -6,8 +6,8 @@ import { linesOf, parseBlocks } from './markdown.js';
 import { parseInline } from './markdown_inline.js';
 import { drawMath } from './math.js';
 
-// The number of last blocks that are drawn anew. Appended text can join the last block (a list goes on after a blank line), or change the
-// kind of the last line.
+// How many of the last blocks are drawn anew when text is appended: appended text can become part of the last block (a list goes on after a
+// blank line), or change the kind of the last line.
 const UNSETTLED = 2;
 
 export class MarkdownView {

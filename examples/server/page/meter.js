@@ -31,7 +31,7 @@ export class Meter {
   }
 
   /**
-   * Shows how many tokens are taken. run: the answer that is being written, or null; draft: the typed message with its files, or '';
+   * Shows how many tokens of the context are taken. run: the answer that is being written, or null; draft: the typed message with its files, or '';
    * model: the model's name; length: the context's length in tokens, or null.
    */
   show({ conversation, run, draft, model, length }) {

@@ -5,8 +5,8 @@
 
 namespace server {
 
-// Prepares a socket (a descriptor, or Windows's SOCKET) for bind(). The bind then succeeds although connections of an earlier server are
-// still closing, and fails if another program listens on the port. Returns false if the system refuses.
+// Prepares a socket (a descriptor, or Windows's SOCKET) for bind(). bind() then succeeds even if connections of an earlier server are still
+// closing, and fails if another program listens on the port. Returns false if the system refuses the setting.
 [[nodiscard]] bool prepare_to_bind(std::uintptr_t socket) noexcept;
 
 }  // namespace server

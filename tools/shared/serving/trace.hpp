@@ -30,8 +30,8 @@ struct Trace {
   [[nodiscard]] double seconds() const noexcept { return requests.empty() ? 0.0 : requests.back().arrival; }
 };
 
-// Reads Azure's CSV (TIMESTAMP,ContextTokens,GeneratedTokens) or Mooncake's JSON lines (timestamp in ms, input_length, output_length,
-// hash_ids). The first byte of the file tells which of the two. Errors name the line.
+// Reads a trace in one of two forms, which the first byte of the file tells apart: Azure's CSV (TIMESTAMP,ContextTokens,GeneratedTokens),
+// or Mooncake's JSON lines (timestamp in ms, input_length, output_length, hash_ids). Errors name the line.
 [[nodiscard]] Result<Trace> read_trace(const std::filesystem::path& path);
 
 struct MadeUpTrace {

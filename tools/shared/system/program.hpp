@@ -1,5 +1,5 @@
-// System functions that a program needs and that the standard library does not have. cmake/TesseraProgram.cmake compiles the folder of the
-// system.
+// Functions of the operating system that a program needs and that the standard library does not have. There is a folder for each system;
+// cmake/TesseraProgram.cmake compiles the right one.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,8 @@ int wait_for(std::initializer_list<int> list) {
 }  // namespace
 
 Interrupt::Interrupt() {
-  // A shell makes background jobs ignore SIGINT. Such a job must not wait for the signal, because then it would no longer ignore it.
+  // A shell makes background jobs ignore SIGINT. For such a job the object does nothing: if it waited for the signal, the job would react
+  // to a Ctrl-C that is meant for another program.
   struct sigaction present = {};
   sigaction(SIGINT, nullptr, &present);
   if (present.sa_handler == SIG_IGN) return;

@@ -13,8 +13,8 @@ HANDLE arrived = nullptr;  // counts the signals that no wait() has taken yet
 // Windows runs this function in a thread of its own for each signal.
 BOOL WINAPI count_signal(DWORD event) {
   ::ReleaseSemaphore(arrived, 1, nullptr);
-  // After a close, Windows ends the program when this function returns. So it does not return: main() then has the
-  // seconds that Windows allows.
+  // When a console, session or system closes, Windows ends the program as soon as this function returns. So it does not return, and main()
+  // has the seconds that Windows allows.
   if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) ::Sleep(INFINITE);
   return TRUE;
 }

@@ -8,7 +8,8 @@
 namespace tessera::tool {
 
 Program::Program(int argc, char** argv) : values_(argv, argv + argc + 1) {
-  // Opens /dev/null in the wrong direction, so that reading or writing it fails, as it does for a closed file.
+  // Opens /dev/null in place of each standard file that is closed, so that a file opened later does not take its number. Opens it in the
+  // wrong direction, so that reading or writing fails, as it does for a closed file.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
