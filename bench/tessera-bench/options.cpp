@@ -218,9 +218,9 @@ void add_serving_options(CLI::App& app, Options& o) {
                  "Default: requests get all pages that they need. Pages of\n"
                  "ended requests stay for reuse while all pages together take\n"
                  "no more memory than the longest request needs")
-      ->group(how)->transform(CLI::AsSizeValue(false))->type_name("SIZE");
+      ->group(how)->transform(CLI::AsSizeValue(false).description(""))->type_name("SIZE");
   app.add_option("--kv-file", o.kv_file, "The size of a temporary file for the KV pages of preempted\nrequests. Default: no file")
-      ->group(how)->transform(CLI::AsSizeValue(false))->type_name("SIZE");
+      ->group(how)->transform(CLI::AsSizeValue(false).description(""))->type_name("SIZE");
   tool::add_level_options(app, o.serving);
 }
 

@@ -19,7 +19,7 @@ struct Resident {
 
 struct Leaving {
   std::vector<std::size_t> models{};  // in the order in which they should leave; empty: too few models may leave yet
-  std::optional<std::chrono::steady_clock::time_point> look_again{};  // the time at which a further model may leave
+  std::optional<std::chrono::steady_clock::time_point> look_again{};  // the earliest time at which a model may leave that may not leave yet; nullopt: there is none
 };
 
 // Chooses models to unload, so that at least `needed` bytes become free. Order: first the models without requests, and among them the least

@@ -54,7 +54,7 @@ struct ProgramNode {
   };
   Kind kind = Kind::plain;
   bool final = false;              // only for plain nodes: the rule may end here
-  std::uint32_t index = 0;         // only for nodes of a list or object: its index
+  std::uint32_t index = 0;         // nodes list_...: index of the list in Program::lists; object_...: index in Program::objects
   std::vector<Edge> edges;         // only for plain and object_value nodes
 };
 

@@ -16,9 +16,10 @@ struct Inputs {
 // forward.cpp
 // Returns the inputs of the layer's halves. If the halves run in parallel, computes the norm that they share.
 [[nodiscard]] Result<Inputs> inputs_of(const Pass& pass, const Layer& layer);
-// Call the function of the same name of the layer's mixer (MixerBlock). If another rank computes the mixer instead of this one, this rank
-// receives the result from that rank.
+// Calls remember() of the layer's mixer (MixerBlock). Does nothing if this rank does not compute the mixer.
 Status remember(const Pass& pass, const Layer& layer, const Input& input);
+// Calls look_back() of the layer's mixer, if this rank computes the mixer. If one rank computes the mixer for all ranks, that rank then sends
+// Act::x to the others; so every rank must make this call.
 Status look_back(const Pass& pass, const Layer& layer);
 // Computes one layer: adds its mixer and its feed to the residual stream x.
 Status run_layer(const Pass& pass, const Layer& layer);

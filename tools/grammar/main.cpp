@@ -1,4 +1,6 @@
 // tessera-grammar: checks texts against a schema or grammar, and measures masks.
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -114,12 +116,14 @@ int parse_and_run(int argc, char** argv) {
   CLI::App app{"Compiles a JSON Schema, a regular expression or a grammar and judges texts by it.", "tessera-grammar"};
   app.footer(kFooter);
   tool::add_version(app, "tessera-grammar");
-  auto* what = app.add_option_group("what", "");
-  what->add_option("--schema", arguments.schema, "a JSON Schema")->type_name("FILE");
-  what->add_option("--regex", arguments.regex, "a regular expression")->type_name("PATTERN");
-  what->add_option("--grammar", arguments.grammar, "an EBNF or GBNF grammar")->type_name("FILE");
-  what->add_option("--bench", arguments.bench, "MaskBench or test suite files: judge and time all of them")->type_name("FOLDER");
-  what->require_option(1);
+  const auto source = "Give exactly one of these";
+  const std::array sources{
+      app.add_option("--schema", arguments.schema, "a JSON Schema")->type_name("FILE"),
+      app.add_option("--regex", arguments.regex, "a regular expression")->type_name("PATTERN"),
+      app.add_option("--grammar", arguments.grammar, "an EBNF or GBNF grammar")->type_name("FILE"),
+      app.add_option("--bench", arguments.bench, "MaskBench or test suite files: judge and time all of them")->type_name("FOLDER"),
+  };
+  for (CLI::Option* each : sources) each->group(source);
   app.add_option("--vocab", arguments.vocabularies, "the model whose tokens are used; given again: the tokens of all these models together")
       ->type_name("MODEL")->required();
   app.add_option("--check", arguments.checks, "texts to judge")->type_name("FILE");
@@ -136,6 +140,9 @@ int parse_and_run(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     return complain(fmt::format("{} (--help tells more)", error.what()), kUsage);
+  }
+  if (std::ranges::count_if(sources, [](const CLI::Option* each) { return each->count() != 0; }) != 1) {
+    return complain("give exactly one of --schema, --regex, --grammar and --bench (--help tells more)", kUsage);
   }
   JsonSchemaOptions& options = arguments.options;
   if (lenient) options.unsupported = JsonUnsupported::ignore;

@@ -66,9 +66,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--costs", o.costs, "The seconds that a step costs, as NAME=SECONDS,... (below)\n"
                                      "Default: fixed=2e-3,output=1e-4,few_rows=1e-4,\nmany_rows=2e-3,key=1e-8")->group(machine);
   app.add_option("--kv-per-token", o.kv_per_token, "The bytes of keys and values of a token. Default: 0")
-      ->group(machine)->transform(CLI::AsSizeValue(false));
+      ->group(machine)->transform(CLI::AsSizeValue(false).description(""))->type_name("SIZE");
   app.add_option("--kv-budget", o.kv_budget, "The most bytes of KV pages; 0: all pages that the requests\nneed. Default: 0")
-      ->group(machine)->transform(CLI::AsSizeValue(false));
+      ->group(machine)->transform(CLI::AsSizeValue(false).description(""))->type_name("SIZE");
   app.add_option("--page-tokens", o.page_tokens, "The tokens of a KV page. Default: 32")->group(machine)->check(CLI::Range(1, 4096));
   app.add_option("--file-rate", o.file_rate,
                  "Bytes a second to and from a file for the KV pages of\npreempted requests; 0: no file. Default: 0")

@@ -1,5 +1,5 @@
-// Reads the adapters of a request: an adapter's name in place of the model's (as with vLLM), or the field `lora` (as with llama.cpp). Also
-// the endpoints that list, load and unload adapters.
+// Reads the field `lora` of a request (as in llama.cpp), and loads the adapters that a request names. Has the endpoints that list, load and
+// unload adapters. Exception: AdapterNames::find() reads an adapter's name in place of the model's (as in vLLM).
 #pragma once
 
 #include <string_view>

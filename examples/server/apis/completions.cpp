@@ -263,7 +263,7 @@ void read_suffix(Fields& fields, const ServedModel& model, std::vector<Prompt>& 
   for (Prompt& prompt : prompts) prompt.tokens = fill_in_prompt(model, std::move(prompt.tokens), *suffix);
 }
 
-// A completions request that has been read, before its prompts are scored.
+// A completions request that has been read. If it asks for scores of its prompts, these are computed next (score_and_start()).
 struct Asked {
   AnswerFields answer;
   std::vector<Prompt> prompts;

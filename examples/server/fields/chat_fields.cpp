@@ -375,8 +375,8 @@ std::optional<std::size_t> most_reasoning(const ChatFields& chat, std::size_t an
   return static_cast<std::size_t>(share->second * static_cast<double>(answer));
 }
 
-// Removes the first turn after the system messages: a message of the user, and all messages up to the user's next message. Returns false,
-// and removes nothing, if only one turn is left.
+// Removes the first turn: the first message that is not a system message, and all messages after it up to the user's next message. Returns
+// false, and removes nothing, if only one turn is left.
 bool drop_oldest_turn(std::vector<Message>& messages) {
   const auto is_system = [](const Message& message) { return message.role == "system"; };
   const auto begin = std::ranges::find_if_not(messages, is_system);

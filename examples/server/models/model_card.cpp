@@ -40,10 +40,10 @@ std::string text_of(const Settings& settings, const char* key) {
   return text == nullptr ? std::string() : std::string(*text);
 }
 
-// The format that general.file_type states. This number of llama.cpp describes a whole file.
+// The format of a whole file. The setting general.file_type names this format by a number that llama.cpp has defined.
 struct FileFormat {
   std::string name = "unknown";
-  double bits = 0.0;  // bits a weight; 0: not known
+  double bits = 0.0;  // bits a weight of the format (of a mix: of its main format); 0: not known
 };
 
 FileFormat format_of(const Settings& settings) {

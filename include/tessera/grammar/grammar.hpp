@@ -50,7 +50,7 @@ struct JsonSchemaOptions {
   JsonFormats formats = JsonFormats::assertion;
   JsonUnsupported unsupported = JsonUnsupported::refuse;
 
-  // Returns a text that two options have in common exactly if they are equal: for the key of a cache of grammars.
+  // Returns a text for the key of a cache of grammars. Two JsonSchemaOptions have the same text exactly if they are equal.
   [[nodiscard]] std::string key() const;
 };
 

@@ -53,7 +53,7 @@ void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill
 // Computes the products of each expert's prepared rows with the expert's matrices in `parts`.
 void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases biases) noexcept {
   ExpertSlots& s = experts_;
-  std::size_t all_panels = 0;  // panels of all products, which are cut into pieces of one size
+  std::size_t all_panels = 0;  // number of panels of all products together; determines the size of a piece
   for (const SlotsPart& part : parts) {
     for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
       if (s.count(expert) != 0) all_panels += panels_of(part.weight->shape);

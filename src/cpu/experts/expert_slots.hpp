@@ -25,7 +25,7 @@ struct InputKind {
 };
 
 struct ExpertSlots {
-  float* gate = nullptr;               // [slots, ffn_dim], then the experts' outputs [slots, width]
+  float* gate = nullptr;               // [slots, ffn_dim]; after the activation the experts' outputs [slots, width] replace it
   float* up = nullptr;                 // [slots, ffn_dim]
   std::byte* rows = nullptr;           // prepared rows, each expert's from at[expert] on
   std::uint32_t* chosen = nullptr;     // [rows, n_used], ascending

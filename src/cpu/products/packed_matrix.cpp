@@ -271,7 +271,7 @@ void keep_blocks(std::size_t inputs, const std::byte* rows, std::size_t count, s
   }
 }
 
-// Calls fn with a quantised packed form as a template constant. Does nothing for forms that keep the file's blocks.
+// Calls fn with `form` as a template constant. Does nothing if `form` is not quantised, or keeps the file's blocks.
 template <class Fn>
 void visit_quantised(PackedForm form, Fn&& fn) noexcept {
   const auto one = [&]<PackedForm each>(std::integral_constant<PackedForm, each>) {

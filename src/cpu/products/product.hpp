@@ -26,8 +26,9 @@ struct Cut {
   std::size_t panels, groups;    // panels of a group, number of groups
 
   Cut() = default;
-  // `most_panels`: panels of the largest of the products that are computed at the same time. All of them get pieces of the size that
-  // suits this product. If smaller products had smaller pieces, some threads would have less to read than others.
+  // `most_panels`: the number of panels that determines the size of a piece. All products that are computed at the same time get the same
+  // number: the panels of the largest product or, of experts, the panels of all products together. If smaller products had smaller pieces,
+  // some threads would have less to read than others.
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels,
       std::size_t slots) noexcept {
     rows = RowCut(kernel, n_rows).task;

@@ -16,7 +16,7 @@ namespace tessera::detail {
 // Connects to the ranks in other processes (EngineOptions::rank_addresses, or EngineOptions::rank_transport if it is set), and sends each
 // rank its number and the settings by which it loads its part of the model (message `Welcome`). `context`: the most tokens of a session.
 // Returns when all ranks have accepted. Errors: invalid_argument, an address is malformed, or a rank refuses; io, nobody listens at an
-// address; device_error, a rank disconnects, or answers with no message of this version; cancelled.
+// address; device_error, a rank disconnects, or its answer is not a message of this version; cancelled.
 [[nodiscard]] Result<std::unique_ptr<ProcessRanks>> connect_ranks(const EngineOptions& options, const ModelSpec& spec, std::uint32_t context);
 
 // Waits until all ranks have loaded their parts (message `Ready`), and compares the ranks' weights and kernels with this rank's. Errors:

@@ -59,7 +59,7 @@ struct NumberState {
   enum class Phase : std::uint8_t { start, minus, zero, whole, point, fraction, e, e_sign, exponent };
   Phase phase = Phase::start;
   bool negative = false, nonzero = false;
-  std::int8_t low = 0, high = 0;  // result of comparing the digits so far with each bound's digits: -1, 0 or 1
+  std::int8_t low = 0, high = 0;  // how the digits so far compare with each bound's: -1 smaller, 0 equal so far, 1 larger
   std::uint16_t digits = 0;       // number of digits of the whole part, or of the fraction; not counted beyond the point where it matters
   std::uint64_t remainder = 0;
   // For numbers "d.ddd e n": how the digits so far compare with the bounds' digits (both without their powers of ten), and the exponent.

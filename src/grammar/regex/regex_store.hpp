@@ -80,7 +80,7 @@ class RegexStore {
     Kind kind;
     bool nullable = false;
     bool search = false;     // true: it contains an intersection, a complement or a number, so whether it is empty needs a search
-    bool pure_json = false;  // true: its texts consist of whole characters of a JSON string
+    bool pure_json = false;  // true: all its texts are whole characters as a JSON string writes them; false: not known
     bool finite = false;     // true: it has finitely many texts; false: not known
     std::uint32_t a = 0, b = 0;      // operands; for a list: its first index in lists_, and its size
     std::uint32_t min = 0, max = 0;  // bounds of a repetition

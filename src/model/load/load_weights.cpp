@@ -248,7 +248,7 @@ class BindingReader {
     if (reads_all_) hasher_.add(out);
     return advance(out.size());
   }
-  // Reads rows [first, last), which other ranks have, only to hash them.
+  // Reads rows [first, last), which other ranks have, to hash them. Does nothing if the hash needs no rows of other ranks (reads_all_).
   Status pass(const Binding& binding, std::uint64_t first, std::uint64_t last) {
     if (!reads_all_ || first == last) return {};
     constexpr std::uint64_t kBytesAtOnce = 1u << 20;

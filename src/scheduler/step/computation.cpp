@@ -173,8 +173,9 @@ void Computation::note_drafts(const Run& run, const Load& load, double seconds) 
   learnt_.drafts.observe({.seconds = took + load.drafting, .without = tokens / plain_tokens * (without + plain_drafting)});
 }
 
-// Draws all tokens of a member for which this step has computed logits, including accepted drafts. So between two steps no computed row
-// belongs to a token that is not yet drawn, and the pages of any request can be taken.
+// Draws all tokens of the member that this step's logits allow: the next token, and all accepted drafts. No accepted draft is left for a
+// later step. So between two steps each token whose keys and values are in a session has been drawn. A request that has to give its pages up
+// can therefore always be computed again from its drawn tokens.
 void Computation::draw(Run& run, Member& member) noexcept {
   member.first_piece = pieces_.size();
   member.status = guard([&]() -> Status {

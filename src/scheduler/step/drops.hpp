@@ -1,10 +1,10 @@
 // Makes sure that requests that drop tokens (token budgets, streams) always reach their end. After a drop, keys and values of the remaining
-// tokens still depend on the dropped tokens, so computing them again would give other bits. So without a kv_file, a request keeps its pages
-// from its first drop to its end. Therefore it may drop tokens only if there are enough pages for the rest of its tokens. Example:
+// tokens still depend on the dropped tokens, so computing them again would give other bits. Without a kv_file, a request therefore keeps its
+// pages from its first drop to its end, and may drop tokens only if there are enough pages for the rest of its tokens. Example:
 //
 //   the request        a budget of 168 tokens, of which a drop leaves 147; pages of 32 tokens; two samples of a prompt of 185 tokens
 //   before the drop    6 pages, which both samples share; each sample can give its pages up and be computed again
-//   the drop needs     5 pages for copies of the shared pages that stay, and 1 page set aside, to grow from 147 to 168 tokens
+//   a sample's drop    needs 5 pages for copies of the shared pages that stay, and sets 1 more page aside, to grow from 147 to 168 tokens
 //   after the drop     each sample has 5 pages of its own, and keeps them
 //
 // If the pages that the drop needs are not free, the request gives up its pages before the drop, while it still can. Pages that are set

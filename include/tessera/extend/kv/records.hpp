@@ -29,8 +29,9 @@ struct HeadPart {
 void read_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last, std::byte* out) noexcept;
 void write_records(const KvView& kv, const HeadPart& of, std::uint64_t first, std::uint64_t last,
                    const std::byte* records) noexcept;
-// Convert the elements of the record at `position` to f32 and back  [dim].
+// Converts the elements of the record at `position` to f32, and writes them to `out` [dim].
 void decode(const KvView& kv, const HeadPart& of, std::uint64_t position, float* out) noexcept;
+// Converts `values` [dim] to the cache's type, and writes the record at `position`.
 void encode(const KvView& kv, const HeadPart& of, std::uint64_t position, const float* values) noexcept;
 
 }  // namespace tessera::kv

@@ -86,7 +86,8 @@ class Stage {
   // every tokenizer.
   [[nodiscard]] virtual Hash128 tokenizer() const noexcept { return {}; }
 
-  // Returns apply() as numbers, from which a backend can compute the same instead (Sampler::recipe()). nullopt: apply() has no such form.
+  // Returns numbers that describe what apply() does, so that a backend can do the same without calling apply() (Sampler::recipe()). nullopt:
+  // numbers cannot describe it.
   [[nodiscard]] virtual std::optional<SampleStep> step() const noexcept { return std::nullopt; }
 };
 

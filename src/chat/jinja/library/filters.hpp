@@ -18,7 +18,7 @@ struct Filter {
 [[nodiscard]] std::span<const Filter> sequence_filters() noexcept;  // filters_sequence.cpp
 [[nodiscard]] std::span<const Filter> choice_filters() noexcept;    // filters_choice.cpp
 
-// Returns the part of an item to which a path such as "a.b.0" leads: the argument `attribute` of map, sort and other filters.
+// Returns the part of an item to which `path` leads, such as "a.b.0". map, sort and other filters get the path as their argument `attribute`.
 [[nodiscard]] Value attribute_path(Evaluator& evaluator, Value item, const Value& path);
 
 // Returns whether an optional argument was given and is not none.

@@ -58,7 +58,8 @@ Value sort_key(Evaluator& e, const Value& value, const Value& case_sensitive) {
   return in_case(e, value.text(), Case::lower);
 }
 
-// Returns the sort key of an item for one attribute or for several ("a,b").
+// Returns the sort key of an item. Without an attribute, the item itself is the key. With attributes as a string ("a" or "a,b"), the key is
+// a list of their values.
 Value sort_keys(Evaluator& e, const Value& item, const Value& attribute, const Value& case_sensitive) {
   if (!given(attribute)) return sort_key(e, item, case_sensitive);
   if (!attribute.is(Kind::string)) return sort_key(e, attribute_path(e, item, attribute), case_sensitive);

@@ -34,7 +34,7 @@ struct Streamed {
   // registers, again for each tile of rows. many_rows() converts the weights to floats once, in scratch. If a register has 16 floats
   // (kRegisters == 1), few_rows() computes all tasks with 16-bit weights.
   static constexpr std::size_t kMostStreamed = kHalves && kRegisters == 1 ? kMostRows : 32;
-  // The most rows of a task for which two panels, of one vector each, are multiplied side by side; 1: never.
+  // Tasks of 2 to kPairedRows rows multiply two panels side by side, of one vector each. 1: no task does.
   static constexpr std::size_t kPairedRows =
       kForm != PackedForm::bf16 || kRegisters > 2 ? 1 : kRegisters == 1 ? kMostStreamed : 2;
   static constexpr std::size_t kRows = kVectors > 1 && kRegisters > 1 ? kFewRows / kVectors : kFewRows;

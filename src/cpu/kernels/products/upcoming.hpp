@@ -44,8 +44,11 @@ class Upcoming {
 
  private:
   const std::byte *at_, *end_;
-  std::size_t bytes_, gap_, panels_;  // bytes of a panel to prefetch; bytes from these to the next panel's; panels left
-  std::ptrdiff_t pace_, due_ = 0;     // bytes of a step; bytes that are due by now
+  std::size_t bytes_;       // number of bytes to prefetch in each panel
+  std::size_t gap_;         // number of bytes between the last prefetched byte of a panel and the first one of the next panel
+  std::size_t panels_;      // number of panels that are not completely prefetched yet
+  std::ptrdiff_t pace_;     // number of bytes to prefetch in one step
+  std::ptrdiff_t due_ = 0;  // number of bytes that should have been prefetched by now and are not yet
 };
 
 // If Ahead::all_lines is false, a step of at least this many bytes prefetches one cache line, and a smaller step prefetches none.
