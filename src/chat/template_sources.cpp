@@ -65,7 +65,7 @@ Result<SpecialTexts> SpecialTexts::from_settings(const Settings& settings) noexc
 Result<ChatTemplate> ChatTemplate::from_settings(const Settings& settings, std::string_view name) noexcept {
   return guard([&]() -> Result<ChatTemplate> {
     TESSERA_TRY_STATUS(settings.status());
-    // Returns an error if the setting is not a text.
+    // If the setting chat_template exists but is not a text, the error says so. (Without this line it would be not_found.)
     if (name.empty() && settings.has(Setting::chat_template)) TESSERA_TRY_STATUS(settings.string(Setting::chat_template));
     const std::optional<std::string_view> source = settings.chat_template(name);
     if (!source) {

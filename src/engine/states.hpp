@@ -143,8 +143,9 @@ struct Session::State : detail::SequenceRecord {
   // removal does not lower it, so the sampler does not use a random number twice. (A token's position in the cache is smaller after
   // edits.)
   [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
-  // Makes room for n tokens, so that adding them does not allocate. If `tokens` must grow, reserves twice the needed memory. (Never the
-  // whole context at once, because a file may claim any context.)
+  // Reserves memory, so that `tokens` can grow to n tokens in all without an allocation. If `tokens` must grow, reserves memory for 2 n
+  // tokens (at least 256), but not for more than the cache can hold. Does not reserve memory for the whole context from the start, because a
+  // file may claim any context.
   void reserve_tokens(std::size_t n) {
     const std::size_t ahead = std::max<std::size_t>(2 * n, 256);
     if (n > tokens.capacity()) tokens.reserve(std::max(n, std::min<std::size_t>(ahead, kv.capacity() + 1)));

@@ -85,7 +85,7 @@ class Slot {
     }
     if constexpr (Codec::rotates) rotate(values, dim_, Turn::out);
   }
-  // Copy the token's record out of the block (read) and into it (write). `record` need not be aligned.
+  // read() copies the token's record out of the block, write() copies `record` into the block. `record` need not be aligned.
   void read(std::byte* record) const noexcept {
     for (std::size_t i = 0; i < held_; ++i) std::memcpy(record + i * sizeof(Element), at(i), sizeof(Element));
     if constexpr (Codec::has_scale) std::memcpy(record + held_ * sizeof(Element), scale_, sizeof(float));

@@ -66,7 +66,8 @@ std::vector<tessera::Token> fill_in_prompt(const ServedModel& model, std::vector
   if (!fill) throw ApiError(400, "This model has no tokens to fill in between texts: leave suffix out.", "suffix");
   std::vector<tessera::Token> prompt;
   if (const auto bos = model.tokenizer().bos(); bos && !before.empty() && before.front() == *bos) {
-    // A prompt without text is only BOS, also for models whose prompts do not begin with BOS.
+    // Keeps the BOS of `before` only if the model's prompts begin with BOS. If `before` is nothing but BOS, this is not certain: an empty
+    // prompt of a request becomes a BOS for every model. So the encoding of an empty text shows it.
     const std::vector<tessera::Token> nothing = value_or_refuse(model.tokenizer().encode(""), "prompt");
     if (before.size() > 1 || (!nothing.empty() && nothing.front() == *bos)) prompt.push_back(*bos);
     before.erase(before.begin());

@@ -34,10 +34,12 @@ struct AttendJob {
 
   std::size_t rows = 0;
   std::uint64_t position = 0;  // position of the first row; the rows have consecutive positions
-  std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all
+  std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all keys up to its own
   std::uint64_t ahead = 0;     // number of later keys that a row sees too, but only keys before `end`
-  std::uint64_t end = 0;       // end of the rows' text; only if `ahead` is not 0
-  std::uint64_t globals = 0;   // not 0: a row sees only the keys below `globals` that lie before its window
+  std::uint64_t end = 0;       // position after the last key that `ahead` may reach; used only if `ahead` is not 0
+  // 0: the job computes the keys of the rows' windows. Not 0: the job computes only the global keys: those at positions below `globals`
+  // that lie before a row's window. Other jobs compute the keys of the windows.
+  std::uint64_t globals = 0;
   // If row_numbers is nullptr, the rows belong to one sequence and have consecutive positions. Otherwise the rows may belong to several
   // sequences, and every row sees all keys of the job's chunks. Then row i of the job is row row_numbers[i] of q, out and states;
   // `position` is the position of the last key, and `window` is 0.

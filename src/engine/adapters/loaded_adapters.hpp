@@ -14,7 +14,8 @@ namespace tessera::detail {
 // Thread-safe. Refers to adapters without owning them: an adapter is freed with its last handle.
 class LoadedAdapters {
  public:
-  // Counts the bytes of an adapter that will be loaded. Error: over_budget, all adapters together would need more than `limit` bytes.
+  // Adds `bytes`, the size of an adapter that will be loaded, to the bytes in use; give_back() subtracts them. Error: over_budget, all
+  // adapters together would need more than `limit` bytes; nothing is added.
   [[nodiscard]] Status take(std::uint64_t bytes, std::uint64_t limit) noexcept;
   void give_back(std::uint64_t bytes) noexcept;
   // Adds a loaded adapter. May throw bad_alloc.

@@ -45,7 +45,7 @@ class SequenceAdapters {
 
   [[nodiscard]] bool empty() const noexcept { return list_.empty(); }
   [[nodiscard]] std::span<const One> list() const noexcept { return list_; }
-  // Returns the adapters as a part of a prefix's key. Adapters that wait for their invocation are not part of the key.
+  // Returns the adapters as the prefix index compares them (part of a prefix's key), without those that wait for their invocation.
   [[nodiscard]] std::span<const KvAdapter> keys() const noexcept { return keys_; }
   [[nodiscard]] std::vector<AdapterUse> uses() const;
 

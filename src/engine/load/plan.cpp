@@ -194,9 +194,9 @@ Status divide(Blueprint& blueprint, const ModelSource& source, const EngineOptio
 
 namespace {
 
-// Marks the matrices whose inputs a product must round, as the model's files demand. Two kinds of matrices are never marked. Tables of
-// embeddings: they are looked up and not multiplied. The per-head matrices of latent attention: they are rearranged from a matrix of the
-// files, and their inputs are not the inputs that the files want rounded.
+// Marks the matrices whose inputs a product must round, as the model's files demand. Never marks tables of embeddings, because they are
+// looked up and not multiplied. Never marks the per-head matrices of latent attention, because they are rearranged from a matrix of the files,
+// and their inputs are not the inputs that the files want rounded. Error: unsupported, the backend does not round inputs.
 Status mark_rounded(std::vector<Binding>& bindings, const ModelSource& source, const backend::Backend& backend) {
   for (Binding& binding : bindings) {
     const bool is_looked_up = binding.role == Role::token_embd || binding.role == Role::position_embd || binding.role == Role::per_layer_token_embd;

@@ -87,7 +87,7 @@ struct RunLists {
     clear_list(rows);
     clear_list(parts);
     draws.clear();
-    clear_step();  // keeps the lists' memory, since they never have more than a step's rows
+    clear_step();  // keeps the memory of the step's lists, because they never have more elements than a step has rows
     clear_list(description.pages.ids, kKeptIds);
   }
 };

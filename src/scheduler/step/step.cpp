@@ -31,7 +31,7 @@ Result<bool> Scheduler::State::step() {
     Result<bool> stepped = guard([&]() -> Result<bool> { return step_alone(); });
     told = delivery_.take();
     if (!stepped) {
-      inbox.look_again();  // because the step may have failed before it applied all wishes
+      inbox.look_again();  // the next step looks at all wishes again: this step may have failed before it applied all of them
       note_counts();
     }
     return stepped;

@@ -68,8 +68,8 @@ enum class DraftHeadKind : std::int32_t {
   eagle = 3,   // Li et al. 2024 (EAGLE-1 and EAGLE-2): a layer like MTP's, which guesses the target's next hidden state
   eagle3 = 4,  // Li et al. 2025: a layer that reads the hidden states of three layers of the target, and has an output matrix of its own
 };
-// A draft head's layer adds its outputs to a hidden state. plain: to the hidden state before the layer's norm; normed: to the normed hidden
-// state.
+// The hidden state to which the layer of an EAGLE-3 head adds its outputs. plain: the hidden state before the layer's norm. normed: the hidden
+// state after this norm.
 enum class HeadResidual : std::int32_t { plain = 0, normed = 1 };
 // Says whether the file's MTP heads, which guess further tokens, are loaded with the model.
 enum class MtpHeads : std::int32_t { leave_out = 0, load = 1 };

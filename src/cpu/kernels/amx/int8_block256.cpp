@@ -285,8 +285,9 @@ void linear(const LinearJob& job) noexcept {
         }
         // While this chunk is multiplied, the next one is prefetched:
         // - usually: the next chunk of this panel
-        // - at the end of the span: the first chunk of the next panel in this span
-        // - at the end of the group too: the first chunk of the group in the next span
+        // - at the end of a span, if the group has another panel: that panel's first chunk in the same span
+        // - at the end of the group's last panel, if there is another span: the first chunk of the group's first panel in the next span
+        // - at the end of the group in the last span: a chunk of the next panel (the right chunk if there is only one span)
         const std::byte* ahead = begin + blocks < span_end ? from + blocks * kLayout.tile_bytes
                                  : panel + 1 < group_end || span_end == all
                                      ? weights + job.panel_bytes + span * kLayout.tile_bytes
