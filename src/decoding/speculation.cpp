@@ -106,8 +106,8 @@ bool Speculation::ends(Token token) const noexcept {
          (end_of_generation_ == EndOfGeneration::stop && view_of(session_).engine.tokenizer().is_end_of_generation(token));
 }
 
-// Asks the drafter for at most `wanted` drafts: a tree with up to `branches` branches beside its chain, or one chain if `branches` is 0. The drafter writes them
-// to the beginning of proposed_. Returns their number.
+// Asks the drafter for at most `wanted` drafts: a tree with up to `branches` branches beside its chain, or one chain if `branches` is 0. The
+// drafter writes them to the beginning of proposed_. Returns their number.
 Result<std::size_t> Speculation::proposals(std::size_t wanted, std::size_t branches) {
   const SessionView session = view_of(session_);
   const DraftContext context{.history = session.tokens,
