@@ -49,8 +49,8 @@ class Speculation {
   void propose_none() noexcept;
   // Adds the rows of the first chain to the run's last part.
   void add_rows(Run& run);
-  // Adds the branches as further parts after `part`. Precondition: the pages of `part` are reserved. Returns the number of branches. Leaves
-  // out branches for which there are no pages.
+  // Adds the branches to the run as further parts after `part`, and returns the number of added branches. Leaves out a branch for which there
+  // are no pages. Preconditions: `part` is the run's last part, and its pages are reserved.
   std::size_t add_branches(Run& run, std::size_t part) noexcept;
   // Call this after the run was computed. Leaves out branches whose rows failed.
   void look_at(const Run& run) noexcept;

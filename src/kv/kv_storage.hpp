@@ -69,8 +69,8 @@ class KvStorage {
   // Takes slots for the states of the step's rows. Precondition: make_writable() was called for the rows. After an error nothing has
   // changed.
   Status reserve_states(const StateRows& rows);
-  // Ends a step whose tokens before position `n` are kept. Their states become pages, and the step's other slots are given back. Exception:
-  // if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the sequence's new length: `n`, or the
+  // Ends a step, of which the tokens before position `n` are kept. Slots whose states are kept become pages; all other slots of the step
+  // are given back. Exception: if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the sequence's new length: `n`, or the
   // largest smaller length whose state was kept (KvCache::commit()).
   std::uint64_t commit_states(std::uint64_t n, Reserved beyond) noexcept;
   // Takes a page of the recurrent layers' group for each number t in `tokens`. The caller then writes the state after the first t tokens to

@@ -42,8 +42,8 @@ class Slices {
   double step_seconds_;
   tessera::CostModel costs_;     // costs of slices
   std::size_t widest_ = 0;       // the most rows of a slice so far
-  std::uint64_t steps_ = 0;      // steps of the scheduler at the last look
-  double steps_seconds_ = 0.0;   // seconds of these steps
+  std::uint64_t steps_ = 0;      // number of the scheduler's steps, at the last call of seconds_left()
+  double steps_seconds_ = 0.0;   // sum of the seconds of these steps
   std::atomic<std::uint64_t> slices_ = 0, rows_ = 0;
 };
 

@@ -45,7 +45,9 @@ class Fields {
 
   // Refuses a field unless it is absent or has this value, with which the field changes nothing ("dimensions": 288).
   void only(std::string_view name, const tessera::Json& value);
-  // Notes all fields that have not been read. The endpoint reads such fields only in requests of another form.
+  // Notes as ignored all fields that are not null and that no function above has read. sift() has already removed the fields that the
+  // endpoint never reads, so the endpoint reads each noted field in requests of another form. Call this after all fields of this request
+  // were read. Throws ApiError of status 400 if `notes` is strict.
   void done(Notes& notes) const;
 
   [[nodiscard]] std::string path_of(std::string_view name) const;

@@ -105,8 +105,8 @@ void put(std::byte* to, T value) noexcept {
   std::memcpy(to, &value, sizeof value);
 }
 
-// Writes a row in the form int8x32, if the model itself rounds it to 8-bit integers: writes the model's integers, and for each block the
-// scale of the group (InputRounding::group) to which the block belongs. Nothing is rounded a second time.
+// Writes a row in the form int8x32: the model's own integers, and for each block the scale of its group (InputRounding::group). Nothing is
+// rounded a second time. Precondition: the model itself rounds the row to 8-bit integers. `group`: rows of a group of prepared rows.
 void prepare_integers(const InputRounding& how, std::size_t matrix, std::span<const float> x, float* scratch, std::byte* out, std::size_t group) noexcept {
   const RowLayout row = row_layout(InputForm::int8x32, x.size());
   by_groups(how, x.size(), [&](std::size_t first, std::size_t count) {

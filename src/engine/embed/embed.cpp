@@ -81,7 +81,7 @@ RowsOf rows_of(Pooling pooling) noexcept {
   return pooling == Pooling::cls ? RowsOf::first : pooling == Pooling::last ? RowsOf::last : RowsOf::all;
 }
 
-// The windows of all texts. A window is a range of tokens that the model reads at once; a text that is short enough is one window.
+// The windows of all texts. A window is a range of tokens that the model reads at once; a text that the model can read at once is one window.
 class Windows {
  public:
   struct Window {

@@ -18,8 +18,8 @@ void add_pending(Session::State& session, std::span<const Token> tokens) noexcep
 
 namespace {
 
-// Takes pages from the prefix index for the first of `inputs`, as far as the index has them, and returns the number of tokens whose pages
-// were taken. `inputs` are the inputs after the session's computed tokens. `end`: end of the present prompt. Stops before the first row
+// Looks up the beginning of `inputs` in the prefix index, takes the pages that the index has for it, and returns the number of tokens on
+// these pages. `inputs` are the inputs after the session's computed tokens. `end`: end of the present prompt. Stops before the first row
 // that votes for a token budget, because that row must be computed.
 std::size_t adopt(Session::State& session, const KvInputs& inputs, std::uint64_t end) noexcept {
   const std::uint64_t length = session.kv.length();

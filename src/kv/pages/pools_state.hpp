@@ -69,7 +69,8 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   // options.keep, evicts cached pages and gives back free slabs of the other pools, as far as possible. Returns whether the memory of all
   // pools plus `bytes` is within the budget then.
   [[nodiscard]] bool make_room(std::uint64_t bytes, const detail::PagePool& asking) noexcept;
-  // Gives back all cached and free pages of the pools other than `asking`. Returns whether there were any.
+  // Evicts all cached pages of the pools other than `asking`, then gives back to the system those slabs of these pools in which every page
+  // is free. Returns whether any memory was given back.
   bool reclaim(const detail::PagePool& asking) noexcept;
 
   // Removes a page and its copy from the index, and also the nodes that are useless without the page:

@@ -62,7 +62,8 @@ class Inbox {
   [[nodiscard]] Outlook outlook() const noexcept { return locked([this] { return outlook_; }); }
 
   // --- For the driving thread.
-  // Returns the number of look_again() calls. If it has changed, the wish of a request may have changed.
+  // Returns how often look_again() was called. If the number has grown since apply_wishes() last read it, the wish of some request may have
+  // changed.
   [[nodiscard]] std::uint64_t wishes() const noexcept { return wishes_.load(); }
   // Begins a step. Everything that arrives later is news for the next step. Moves the ids of cancelled requests into `cancelled`.
   // Exception: if `cancelled` still has ids of a step that failed, the new ids stay in the inbox. Returns the number of requests in the

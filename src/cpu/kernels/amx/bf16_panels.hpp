@@ -33,7 +33,7 @@ struct Bf16Task {
 template <int kPlanes>
 struct alignas(64) Bf16Scratch {
   float c[kBf16Sums][2][kTileRows][kPanel];  // sums: [pair of panels, row tile][panel of the pair][row][output]
-  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel of the pair][32 values of k; plane][bytes of the tile]
+  std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel of the pair][32 values of k, plane][bytes of the tile]
 };
 
 // Pointers to the activations of a row tile, from some k on.

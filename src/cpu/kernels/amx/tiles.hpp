@@ -4,8 +4,8 @@
 //   C [rows][16] += A [rows][k] * B [k][16]
 //
 // A is activations: a row of A has one row's activations in the order of k. B is weights: a row of B has, for each of the 16 outputs, the
-// weights for consecutive values of k in 4 bytes, which are two bf16 or four int8. They are multiplied by 4 bytes of A: row i of B by
-// bytes 4 i to 4 i + 3 of each row of A. Packed panels have this order already. A product takes one cycle for each row of A, however
+// weights for consecutive values of k in 4 bytes (two bf16 or four int8). Row i of B is multiplied by bytes 4 i to 4 i + 3 of each row of
+// A. Packed panels have this order already. A product takes one cycle for each row of A, however
 // short the row is.
 #pragma once
 

@@ -82,7 +82,8 @@ TESSERA_INLINE void add_dots(const std::byte* weights, std::size_t panel_stride,
   }
 }
 
-// Adds `blocks` blocks to acc[r][p], the sums of rows r and panels p. Calls step(weights), which prefetches, at each block.
+// Multiplies `blocks` blocks of the rows r by the same blocks of the panels p, and adds the products to acc[r][p]. Before each block it calls
+// step(weights), which prefetches.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const Rows& x, std::size_t blocks,
                              auto step, F32x16 (&acc)[kR][kP]) {
