@@ -1,4 +1,4 @@
-"""Measures tokens a second of the Python package, in one session and in 16 requests at once; also of llama-cpp-python if installed.
+"""Measures tokens a second of the Python package, of one request and of 16 at once; also of llama-cpp-python and xllamacpp if installed.
 
     python bench/compare/python_speed.py model.gguf [--tokens 128] [--rounds 3] [--program build/release/bin/tessera-generate]
 
@@ -8,12 +8,14 @@ Each program runs in a process of its own, by turns. Prints the median of the ro
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import json
 import resource
 import statistics
 import subprocess
 import sys
 import time
+from typing import Any
 
 PROMPT = "Once upon a time there was a small boat that"
 
@@ -70,6 +72,37 @@ def run_llama(model: str, tokens: int, threads: int) -> dict[str, float]:
     return {"import_s": imported, "one": one, "sixteen": many, "peak_mib": peak_mib()}
 
 
+def run_xllamacpp(model: str, tokens: int, threads: int) -> dict[str, float]:
+    begun = time.perf_counter()
+    import xllamacpp
+
+    imported = time.perf_counter() - begun
+
+    def load(slots: int) -> xllamacpp.Server:
+        params = xllamacpp.CommonParams()
+        params.model.path = model
+        params.n_ctx, params.n_parallel, params.n_gpu_layers = 1024 * slots, slots, 0
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        return xllamacpp.Server(params)
+
+    def generate(server: xllamacpp.Server, prompt: str) -> dict[str, Any]:
+        answer = server.handle_completions({"prompt": prompt, "n_predict": tokens, "temperature": 0.0, "ignore_eos": True, "cache_prompt": False})
+        assert answer["timings"]["predicted_n"] == tokens, answer
+        return answer
+
+    server = load(1)
+    generate(server, PROMPT)
+    one = generate(server, PROMPT)["timings"]["predicted_per_second"]
+    del server
+    server = load(16)  # a slot for each request, as its continuous batching wants
+    generate(server, PROMPT)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        begun = time.perf_counter()
+        list(pool.map(lambda i: generate(server, f"{PROMPT} {i}"), range(16)))
+        many = 16 * tokens / (time.perf_counter() - begun)
+    return {"import_s": imported, "one": one, "sixteen": many, "peak_mib": peak_mib()}
+
+
 def run_program(program: str, model: str, tokens: int, threads: int) -> dict[str, float]:
     command = [program, "-m", model, "-p", PROMPT, "-n", str(tokens), "--greedy", "--ignore-eos", "--draft", "none", "--json", "-t", str(threads)]
     answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -90,6 +123,9 @@ def find(value: object, key: str) -> float | None:
     return None
 
 
+PACKAGES = {"tessera": run_tessera, "llama-cpp-python": run_llama, "xllamacpp": run_xllamacpp}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
@@ -100,24 +136,27 @@ def main() -> None:
     parser.add_argument("--only", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.only:
-        print(json.dumps({"tessera": run_tessera, "llama-cpp-python": run_llama}[args.only](args.model, args.tokens, args.threads)))
+        print(json.dumps(PACKAGES[args.only](args.model, args.tokens, args.threads)))
         return
     results: dict[str, list[dict[str, float]]] = {}
+    failures: dict[str, str] = {}
     for _ in range(args.rounds):
-        for name in ("tessera", "llama-cpp-python"):
+        for name in PACKAGES:
             command = [sys.executable, __file__, args.model, "--tokens", str(args.tokens), "--threads", str(args.threads), "--only", name]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode == 0:
                 results.setdefault(name, []).append(json.loads(done.stdout))
             elif name == "tessera":
                 sys.exit(done.stderr)
+            else:
+                failures[name] = (done.stderr.strip().splitlines() or ["no output"])[-1]
         if args.program:
             results.setdefault("program", []).append(run_program(args.program, args.model, args.tokens, args.threads))
     for name, rounds in results.items():
         figures = {key: round(statistics.median(one[key] for one in rounds), 3) for key in rounds[0]}
         print(name, figures)
-    if "llama-cpp-python" not in results:
-        print("llama-cpp-python is not installed")
+    for name in PACKAGES.keys() - results.keys():
+        print(f"{name} did not run: {failures[name]}")
 
 
 if __name__ == "__main__":

@@ -406,7 +406,7 @@ void bind_engine(nb::module_& m) {
             refuse_in_callback("Engine.adapter()");
             return load_adapter(self, path);
           },
-          nb::arg("path"),
+          nb::arg("path"), nb::sig("def adapter(self, path: str | os.PathLike[str]) -> Adapter"),
           R"(Loads an adapter for this model: a GGUF file, or a folder of PEFT (adapter_config.json). Sessions may compute at the same time. Raises NotFound;
 CorruptFile; Unsupported, for example if the adapter is for another model; OverBudget, if adapter_budget is too small.)")
       .def(

@@ -11,12 +11,20 @@ from conftest import ROOT
 import tessera
 
 FILE = ROOT / "tests" / "data" / "stories-adapter.gguf"
-PROMPT = "Once upon a time"
+PROMPT = "The cat"  # the adapter changes the text that follows
 
 
 @pytest.fixture(scope="session")
 def adapter(engine: tessera.Engine) -> tessera.Adapter:
     return engine.adapter(FILE)
+
+
+@pytest.fixture(scope="session")
+def alone(engine: tessera.Engine) -> str:
+    """The 20 likeliest tokens' text after PROMPT, without an adapter."""
+    session = engine.session()
+    session.append(PROMPT)
+    return session.generate(max_tokens=20).read()
 
 
 @pytest.fixture(scope="session")

@@ -59,6 +59,7 @@ Result<std::shared_ptr<const ModelSource>> HubModel::open(const std::filesystem:
   table->map(mapping);
   model->n_groups_ = map_groups(mapping);
   TESSERA_TRY_STATUS(mapping.status());
+  TESSERA_TRY_STATUS(model->settings_.unsigned_integer(Setting::n_layers));  // else each layer's tensor would count as unknown
   TESSERA_TRY_STATUS(read_text_settings(folder, config, mapping));
   TESSERA_TRY_STATUS(read_embedding_settings(folder, config, mapping));
   if (mapping.has_scores && !has_role(*table, Role::head_out)) {
@@ -227,6 +228,29 @@ std::string HubModel::called(std::string_view name) const {
     }
   }
   return found.empty() ? std::string(name) : found;
+}
+
+// A tensor of the folder lists rows first. If several tensors make one tensor of the model (experts), each of them has one matrix of it.
+std::string HubModel::wrong_shape(const TensorInfo& tensor, const std::array<std::uint64_t, 4>& wanted) const {
+  const Recipe& recipe = made_[static_cast<std::size_t>(&tensor - infos_.data())].recipe;
+  const bool is_stack = recipe.parts.size() > 1;
+  std::vector<std::uint64_t> own, expected;
+  const std::uint32_t n_dims = is_stack ? tensor.n_dims - 1 : tensor.n_dims;
+  for (std::uint32_t i = n_dims; i-- > 0;) expected.push_back(wanted[i]);
+  if (recipe.parts.empty()) {
+    for (std::uint32_t i = n_dims; i-- > 0;) own.push_back(tensor.dims[i]);
+  } else {
+    const std::span<const std::uint64_t> dims = recipe.parts.front().matrix->dims();
+    own.assign(dims.begin(), dims.end());
+  }
+  if (recipe.transposed_rows != 0 && expected.size() >= 2) std::swap(expected[expected.size() - 1], expected[expected.size() - 2]);
+  std::string text = fmt::format("its shape is [{}]", fmt::join(own, ", "));
+  if (is_stack) text += fmt::format(", and there are {} of them", recipe.parts.size());
+  text += fmt::format("; config.json says [{}]", fmt::join(expected, ", "));
+  if (is_stack) text += fmt::format(" and {}", wanted[n_dims]);
+  const std::string absent = settings_.absent_sizes();
+  if (!absent.empty()) text += fmt::format(" (it lacks {}, so a default or another key counts)", absent);
+  return text;
 }
 
 std::uint64_t HubModel::memory_bytes() const noexcept {

@@ -13,6 +13,7 @@
 #include <tessera/extend/files/model_source.hpp>
 
 #include "files/safetensors/safetensors_folder.hpp"
+#include "files/stated_shapes.hpp"
 #include "hub/hub_settings.hpp"
 #include "hub/quantised/quantisation.hpp"
 #include "hub/recipe.hpp"
@@ -20,7 +21,7 @@
 
 namespace tessera::detail::hub {
 
-class HubModel final : public ModelSource {
+class HubModel final : public ModelSource, public StatesShapes {
  public:
   // Opens a folder, and reads its configurations and the headers of its safetensors files. Errors (the message names the file and the
   // key or tensor): not_found; corrupt_file; unsupported; io; cancelled, by `stop`.
@@ -33,6 +34,7 @@ class HubModel final : public ModelSource {
   [[nodiscard]] std::string called(std::string_view name) const override;
   [[nodiscard]] Result<InputRounding> input_rounding(const TensorInfo& tensor) const noexcept override;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;
+  [[nodiscard]] std::string wrong_shape(const TensorInfo& tensor, const std::array<std::uint64_t, 4>& wanted) const override;
 
  private:
   friend class TensorList;

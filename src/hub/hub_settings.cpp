@@ -7,12 +7,32 @@
 namespace tessera::detail::hub {
 
 void HubSettings::set(Setting setting, Value value, std::string_view key) {
-  entries_[static_cast<std::size_t>(setting)] = {std::move(value), std::string(key)};
+  Entry& entry = entries_[static_cast<std::size_t>(setting)];
+  entry.value = std::move(value);
+  entry.key = key;
 }
 
 void HubSettings::expect(Setting setting, std::string_view key) {
   Entry& entry = entries_[static_cast<std::size_t>(setting)];
   if (entry.key.empty()) entry.key = key;
+  if (!entry.is_stated) entry.absent = key;
+}
+
+void HubSettings::mark_stated(Setting setting) noexcept {
+  Entry& entry = entries_[static_cast<std::size_t>(setting)];
+  entry.is_stated = true;
+  entry.absent.clear();
+}
+
+std::string HubSettings::absent_sizes() const {
+  std::string keys;
+  for (const Setting setting : {Setting::d_model, Setting::n_heads, Setting::n_kv_heads, Setting::key_dim, Setting::value_dim, Setting::ffn_dim,
+                                Setting::n_experts, Setting::expert_dim, Setting::vocab_size, Setting::context}) {
+    const std::string& key = entries_[static_cast<std::size_t>(setting)].absent;
+    if (key.empty() || (", " + keys + ",").find(", " + key + ",") != std::string::npos) continue;
+    keys.append(keys.empty() ? "" : ", ").append(key);
+  }
+  return keys;
 }
 
 void HubSettings::remove(Setting setting) noexcept { entries_[static_cast<std::size_t>(setting)].value = std::monostate(); }
@@ -56,7 +76,7 @@ std::optional<std::string_view> HubSettings::chat_template(std::string_view name
 std::uint64_t HubSettings::memory_bytes() const noexcept {
   std::uint64_t bytes = sizeof *this;
   for (const Entry& entry : entries_) {
-    bytes += entry.key.capacity();
+    bytes += entry.key.capacity() + entry.absent.capacity();
     bytes += std::visit(
         []<class T>(const T& value) -> std::uint64_t {
           if constexpr (requires { value.capacity(); }) {

@@ -23,8 +23,12 @@ class HubSettings final : public Settings {
   void set(Setting setting, Value value, std::string_view key);
   void remove(Setting setting) noexcept;
   // For an error message: records where a setting that the folder may lack would be (`key`). If the setting is needed later and was not
-  // set, the error names this key. Does nothing if the setting is set.
+  // set, the error names this key. Does not change a setting that is set.
   void expect(Setting setting, std::string_view key);
+  // Records that the folder has a key for the setting.
+  void mark_stated(Setting setting) noexcept;
+  // Returns the keys given to expect() whose settings decide shapes and which config.json lacks, separated by commas.
+  [[nodiscard]] std::string absent_sizes() const;
   void set_origin(std::string folder) { origin_ = std::move(folder); }
 
   [[nodiscard]] std::optional<SettingValue> find(Setting setting) const noexcept override;
@@ -42,6 +46,8 @@ class HubSettings final : public Settings {
   struct Entry {
     Value value;
     std::string key;
+    std::string absent;      // the key given to expect() that the folder lacks
+    bool is_stated = false;  // the folder has a key for the setting; false: the value is a default
   };
   std::array<Entry, kSettings> entries_;
   std::vector<std::pair<std::string, std::string>> templates_;

@@ -76,19 +76,28 @@ std::vector<float> Mapping::numbers_of(const Json* value, std::string_view key) 
 void Mapping::copy_integer(Setting setting, std::string_view key) {
   if (filling != nullptr) filling->fill_integer(key, setting);
   settings.expect(setting, key);
-  if (const auto value = integer(key)) set(setting, *value, key);
+  if (const auto value = integer(key)) {
+    set(setting, *value, key);
+    settings.mark_stated(setting);
+  }
 }
 
 void Mapping::copy_number(Setting setting, std::string_view key) {
   if (filling != nullptr) filling->fill_number(key, setting);
   settings.expect(setting, key);
-  if (const auto value = number(key)) set(setting, *value, key);
+  if (const auto value = number(key)) {
+    set(setting, *value, key);
+    settings.mark_stated(setting);
+  }
 }
 
 void Mapping::copy_boolean(Setting setting, std::string_view key) {
   if (filling != nullptr) filling->fill_boolean(key, setting);
   settings.expect(setting, key);
-  if (const auto value = boolean(key)) set(setting, *value, key);
+  if (const auto value = boolean(key)) {
+    set(setting, *value, key);
+    settings.mark_stated(setting);
+  }
 }
 
 std::int64_t Mapping::given(Setting setting) const noexcept {

@@ -110,6 +110,7 @@ Status TensorList::make() {
   }
   TESSERA_TRY_STATUS(add_constants());
   TESSERA_TRY_STATUS(add_strangers());
+  if (!has_quantised_) TESSERA_TRY_STATUS(quantisation_.check_used());
   finish();
   return {};
 }
@@ -119,6 +120,7 @@ Result<std::shared_ptr<const Matrix>> TensorList::find(const TensorRow& row, std
     std::shared_ptr<const Matrix> matrix;
     if (!quantisation_.is_none()) {
       TESSERA_TRY(matrix, quantisation_.find(model_.folder_, name));
+      has_quantised_ = has_quantised_ || matrix != nullptr;
     }
     const SafetensorsTensor* tensor = matrix == nullptr ? model_.folder_.find(name) : nullptr;
     if (tensor != nullptr) {
@@ -180,7 +182,9 @@ Status TensorList::make_row(const TensorRow& row, std::uint32_t layer) {
   }
   if (is_stack) recipe.dims[recipe.n_dims++] = recipe.parts.size();
   if ((row.arrange != nullptr && !row.arrange(shape_, recipe)) || !is_sound(recipe)) {
-    return wrong(ErrorCode::corrupt_file, model_.folder_, shown, fmt::format("its shape {} does not fit config.json", shape_of(dims)));
+    const std::string absent = model_.settings_.absent_sizes();
+    return wrong(ErrorCode::corrupt_file, model_.folder_, shown,
+                 fmt::format("its shape {} does not fit config.json{}{}", shape_of(dims), absent.empty() ? "" : ", which lacks ", absent));
   }
   // As in GGUF files: then the product with a router is computed in float32.
   if (row.role == Role::router && recipe.dtype != DType::f32 && has_single_numbers(recipe.dtype)) recipe.numbers = Numbers::widened;

@@ -50,7 +50,7 @@ class TensorList {
   const Quantisation& quantisation_;
   Shape shape_;
   std::uint32_t n_layers_ = 0;
-  bool has_experts_ = false, is_tied_ = false;
+  bool has_experts_ = false, is_tied_ = false, has_quantised_ = false;
   std::vector<bool> used_;  // for each tensor of the folder: true if a row has used it
 };
 

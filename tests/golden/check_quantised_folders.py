@@ -2,7 +2,8 @@
 """Checks folders that the packages write that publish quantised models: tiny random models are quantised, packed and saved by each package.
 
 Needs: pip install torch transformers gguf numpy safetensors compressed-tensors bitsandbytes; the sources of AutoAWQ, AutoGPTQ and GPTQModel
-(pip download --no-deps autoawq auto-gptq gptqmodel, unpacked; their packers run on any CPU). What is not there is SKIPPED.
+(pip download --no-deps autoawq auto-gptq gptqmodel, unpacked; their packers run on any CPU; gptqmodel needs threadpoolctl, device-smi,
+tokenicer, logbar and pypcre). What is not there is SKIPPED.
 
     check_quantised_folders.py --programs DIR [--sources DIR] [--only NAME] [--keep DIR]
 
@@ -80,11 +81,12 @@ def logits_of(model, weights, tokens):
 
 
 def check(case, options, folder):
+    """Whether the case is good; None if its package is not there."""
     try:
         model, decoded = case.write(folder / case.name, options.sources)
     except ImportError as problem:
         print(f"{case.name}: SKIPPED, {problem}", flush=True)
-        return True
+        return None
     ours, problem = decoded_by_us(options.programs, folder / case.name, folder / "out.gguf")
     if ours is None:
         print(f"{case.name}: FAILED: {problem}", flush=True)
@@ -118,8 +120,9 @@ def main():
         folder = options.keep or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results = [check(case, options, folder) for case in package_folders.CASES if not options.only or options.only in case.name]
-    print(f"{sum(results)} of {len(results)} good")
-    return not all(results)
+    skipped = results.count(None)
+    print(f"{results.count(True)} of {len(results) - skipped} good{f', {skipped} skipped' if skipped else ''}")
+    return False in results
 
 
 if __name__ == "__main__":

@@ -242,7 +242,30 @@ TEST_CASE("a folder that cannot be loaded is refused with the file and the key",
   }
   SECTION("another width") {
     folder.replace("config.json", "\"intermediate_size\": 40", "\"intermediate_size\": 48");
-    wanted = "model.layers.0.mlp.gate_proj.weight";
+    wanted = "tensor model.layers.0.mlp.gate_proj.weight (offset";
+    CHECK(problem(folder.path()).find("its shape is [40, 32]; config.json says [48, 32]") != std::string::npos);
+  }
+  SECTION("a size that config.json lacks and whose default does not fit") {
+    folder.replace("config.json", "\"num_key_value_heads\"", "\"kv_heads\"");
+    wanted = "its shape is [16, 32]; config.json says [32, 32] (it lacks num_key_value_heads";
+  }
+  SECTION("no number of heads") {
+    folder.replace("config.json", "\"num_attention_heads\"", "\"heads\"");
+    wanted = "does not fit config.json, which lacks num_attention_heads";
+  }
+  SECTION("no number of layers") {
+    folder.replace("config.json", "\"num_hidden_layers\"", "\"layers\"");
+    wanted = "config.json: num_hidden_layers: is not in the file, and is needed";
+  }
+  SECTION("GPTQ is said of plain weights") {
+    folder.replace("config.json", "\"model_type\"", "\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 32}, \"model_type\"");
+    wanted = "config.json: quantization_config.quant_method: the value is \"gptq\", but no tensor is quantised (none has a name that ends in \".qweight\")";
+  }
+  SECTION("a download that is not finished") {
+    fs::remove(folder.path() / "model.safetensors");
+    fs::create_directories(folder.path() / ".cache/huggingface/download");
+    folder.write(".cache/huggingface/download/AbC=.0011.incomplete", "");
+    wanted = "The download is unfinished ('" + (folder.path() / ".cache/huggingface/download/AbC=.0011.incomplete").string() + "' is left of it): run it again";
   }
   SECTION("a tensor that no model of the type has") {
     folder.replace("model.safetensors", "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.gate_prox.weight");

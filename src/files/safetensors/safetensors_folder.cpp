@@ -78,8 +78,8 @@ Status check_present(const fs::path& folder, const SafetensorsParts& parts) {
   if (missing == 0) return {};
   return error_at(
       ErrorCode::not_found, name_of(*parts.index),
-      "{} is missing{}: {} of the model's {} files are not there; download them from where the index came from",
-      printable(*first), missing > 1 ? " (and others)" : "", missing, parts.names.size());
+      "{} is missing{}: {} of the model's {} files are not there; download them from where the index came from{}",
+      printable(*first), missing > 1 ? " (and others)" : "", missing, parts.names.size(), left_by_download(folder));
 }
 
 }  // namespace

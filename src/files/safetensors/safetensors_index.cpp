@@ -88,7 +88,7 @@ std::optional<NumberedName> numbered(std::string_view file) {
 }
 
 // Finds the files of a model that has several files and no index, by the numbers in the files' names.
-Result<SafetensorsParts> numbered_parts(const std::string& folder, const std::vector<std::string>& files) {
+Result<SafetensorsParts> numbered_parts(const std::string& folder, const std::vector<std::string>& files, const std::string& left) {
   const auto first = numbered(files.front());
   bool alike = first && first->count > 0 && first->count <= kMaxFiles;
   for (const std::string& file : files) {
@@ -105,14 +105,14 @@ Result<SafetensorsParts> numbered_parts(const std::string& folder, const std::ve
   for (std::uint32_t i = 0; i < first->count; ++i) {
     const std::string wanted = fmt::format("{}-{:05}-of-{:05}{}", first->stem, i + 1, first->count, kEnding);
     if (!has_name(files, wanted)) {
-      return error_at(ErrorCode::not_found, folder, "{} is missing ({} of the model's {} files are there): download it",
-                      printable(wanted), files.size(), first->count);
+      return error_at(ErrorCode::not_found, folder, "{} is missing ({} of the model's {} files are there): download it{}",
+                      printable(wanted), files.size(), first->count, left);
     }
   }
   return SafetensorsParts{files, nullptr};
 }
 
-Error no_model(const std::string& folder, const FolderNames& names) {
+Error no_model(const std::string& folder, const FolderNames& names, const std::string& left) {
   if (!names.gguf.empty()) {
     return error_at(ErrorCode::unsupported, folder,
                     "the folder has GGUF files and no safetensors files: open '{}' by its own path",
@@ -133,8 +133,8 @@ Error no_model(const std::string& folder, const FolderNames& names) {
   }
   return error_at(ErrorCode::not_found, folder,
                   "the folder has no model: no *.safetensors file is there. If it was downloaded, fetch "
-                  "{} or the files that {} names",
-                  kWholeModel, kModelIndex);
+                  "{} or the files that {} names{}",
+                  kWholeModel, kModelIndex, left);
 }
 
 // Checks that a file name of an index stays in the folder.
@@ -181,6 +181,24 @@ Result<SafetensorsParts> indexed_parts(const fs::path& path, const std::stop_tok
 }
 
 }  // namespace
+
+std::string left_by_download(const fs::path& folder) {
+  // .aria2: aria2 keeps this file beside the unfinished one.
+  constexpr std::string_view kUnfinished[] = {".incomplete", ".part", ".partial", ".crdownload", ".download", ".aria2"};
+  // In the cache of huggingface_hub a model's folder is snapshots/COMMIT, which has links to files of ../../blobs.
+  for (const fs::path& place : {folder, folder / ".cache" / "huggingface" / "download", folder / ".." / ".." / "blobs"}) {
+    std::vector<std::string> names;
+    if (os::names_in_folder(place, kMaxFolderEntries, names) != 0) continue;
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      const bool is_unfinished = std::any_of(std::begin(kUnfinished), std::end(kUnfinished), [&](std::string_view end) { return name.ends_with(end); });
+      if (!is_unfinished) continue;
+      return fmt::format(". The download is unfinished ('{}' is left of it): run it again, and it goes on where it stopped",
+                         printable(os::text_of(place.lexically_normal() / os::path_of(name)), 300));
+    }
+  }
+  return {};
+}
 
 Result<std::shared_ptr<ByteSource>> open_part(const fs::path& path) {
   std::error_code failed;
@@ -242,11 +260,11 @@ Result<SafetensorsParts> find_parts(const fs::path& folder, const std::stop_toke
                     "there are several indexes ('{}', '{}' ...), and none is {}: open one by its path",
                     printable(names.indexes[0]), printable(names.indexes[1]), kModelIndex);
   }
-  if (files.empty() && names.safetensors.empty()) return no_model(name, names);
+  if (files.empty() && names.safetensors.empty()) return no_model(name, names, left_by_download(folder));
   if (files.empty()) files = names.safetensors;  // all are consolidated-00001-of-0000N
   if (files.size() == 1 && !(numbered(files.front()) && numbered(files.front())->count > 1))
     return SafetensorsParts{files, nullptr};
-  return numbered_parts(name, files);
+  return numbered_parts(name, files, left_by_download(folder));
 }
 
 }  // namespace tessera::detail

@@ -32,6 +32,10 @@ class IndexEntry {
 };
 [[nodiscard]] Status walk_index(ByteSource& index, IndexEntry& entry, const std::stop_token& stop);
 
+// Returns a clause for the error that a file of the model is missing: names a file that an unfinished download has left in the folder, or
+// where hubs' clients keep such files. Returns an empty text if there is none.
+[[nodiscard]] std::string left_by_download(const std::filesystem::path& folder);
+
 // Opens a file of the model. Errors: those of open_file(); not_found for a symbolic link without a target, with a message that says so.
 [[nodiscard]] Result<std::shared_ptr<ByteSource>> open_part(const std::filesystem::path& path);
 

@@ -25,13 +25,16 @@ struct QuantisationMethod {
   std::string_view name;  // quant_method
   ReadOptions read_options;
   std::array<ReadMatrix, 4> readers;  // tried in this order
+  // The tensor that each matrix has in this method, for an error. Not empty: a folder without quantised matrices is refused. Empty: a folder
+  // may state the method and have plain weights, for example to be quantised when it is loaded (bitsandbytes).
+  std::string_view packed = {};
 };
 
 namespace {
 
 constexpr QuantisationMethod kMethods[] = {
-    {"gptq", read_gptq_options, {gptq_matrix}},
-    {"awq", read_awq_options, {awq_matrix}},
+    {"gptq", read_gptq_options, {gptq_matrix}, ".qweight"},
+    {"awq", read_awq_options, {awq_matrix}, ".qweight"},
     {"squeezellm", read_squeezellm_options, {codebook_rows_matrix}},
     {"compressed-tensors", read_compressed_options, {packed_integers_matrix, fp8_matrix, nvfp4_matrix, mxfp4_matrix}},
     {"fp8", read_fp8_options, {fp8_matrix}},
@@ -124,6 +127,14 @@ Result<std::shared_ptr<const Matrix>> Quantisation::find(const SafetensorsFolder
     if (matrix != nullptr) return matrix;
   }
   return std::shared_ptr<const Matrix>();
+}
+
+Status Quantisation::check_used() const {
+  if (method_ == nullptr || method_->packed.empty()) return {};
+  return error_at(ErrorCode::corrupt_file, fmt::format("{}.quant_method", kPlace),
+                  "the value is \"{}\", but no tensor is quantised (none has a name that ends in \"{}\"): config.json and the *.safetensors are of different models; "
+                  "download both from the same place, or remove quantization_config if the weights are meant to be plain",
+                  method_->name, method_->packed);
 }
 
 bool Quantisation::is_beside(std::string_view name) const noexcept {

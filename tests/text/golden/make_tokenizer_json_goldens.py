@@ -55,6 +55,8 @@ def cases_of(tokenizer, texts):
     unknown = model.get("unk_id") if model["type"] == "Unigram" else tokenizer.token_to_id(model.get("unk_token") or "")
     normal = tokenizer.normalizer.normalize_str if tokenizer.normalizer is not None else (lambda text: text)
     changed = {i for i, t in tokenizer.get_added_tokens_decoder().items() if t.normalized and normal(t.content) != t.content}
+    names = {i: t for i, t in tokenizer.get_added_tokens_decoder().items() if t.special and i != unknown}
+    frame = tokenizer.encode("").ids
     cases = []
     for text in texts:
         try:
@@ -64,6 +66,8 @@ def cases_of(tokenizer, texts):
             plain = tokenizer.encode(text, add_special_tokens=False).ids
         except Exception:  # a Unigram model without an unknown token refuses what it does not know; tessera leaves that out
             continue
+        if any(ids.count(i) > frame.count(i) + (normal(text) if token.normalized else text).count(token.content) for i, token in names.items() if i in ids):
+            continue  # the model made a special token of a text that does not have its name
         decoded = tokenizer.decode(ids)
         if any(i in special and i != unknown for i in plain):
             plain = None  # the model itself made a special token of the text; tessera never does
