@@ -102,8 +102,9 @@ Result<std::uint32_t> AdapterBuilder::check_shapes(std::uint32_t tensor, bool is
                                                    std::string_view called) const {
   const AdaptedTensor& own = base_.tensors[tensor];
   const auto wrong_shape = [&](std::string_view half, std::string_view what, std::uint64_t has, std::uint64_t expected) {
-    return error_at(ErrorCode::corrupt_file, file_, "{} ({}): {} has {} {}, the model's matrix has {}: the adapter belongs to another model",
-                    printable(called), own.name, half, has, what, expected);
+    const std::string model_name = called == own.name ? "" : fmt::format(" ({})", own.name);  // a GGUF adapter names tensors as the model does
+    return error_at(ErrorCode::corrupt_file, file_, "{}{}: {} has {} {}, the model's matrix has {}: the adapter belongs to another model",
+                    printable(called), model_name, half, has, what, expected);
   };
   TESSERA_TRY(const std::uint32_t rank, check_rank(is_embedding ? a.columns : a.rows, b.columns, called));
   if (is_embedding) {

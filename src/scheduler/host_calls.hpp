@@ -22,8 +22,9 @@ class HostCalls {
   [[nodiscard]] double now() noexcept;
   [[nodiscard]] static double steady_seconds() noexcept;
 
-  // Runs a callback of the host. The caller must hold no lock, because the callback may call the scheduler. Exception: now() calls the
-  // host's clock while a step holds its locks, so the clock must not call the scheduler.
+  // Runs a callback of the host. If the callback throws, stores the error for take_error(). The caller must hold no lock, because the callback
+  // may take locks of the host, and a thread that holds such a lock may wait for the scheduler. Exception: now() calls the host's clock while
+  // a step holds its locks. No callback may call the scheduler.
   template <class Fn>
   void call(std::string_view name, Fn&& fn) noexcept {
     const Status called = guard([&]() -> Status { return call_host(name, std::forward<Fn>(fn)), Status(); });

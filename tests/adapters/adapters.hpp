@@ -25,6 +25,23 @@ struct AdapterGolden {
   std::vector<std::pair<std::string, float>> adapters;
 };
 
+// Returns the goldens of the adapters in GGUF (gguf.txt), which tests/golden/adapter_gguf.py made from PEFT's. Their bases are GGUF files.
+inline std::vector<AdapterGolden> gguf_adapter_goldens() {
+  std::ifstream list(golden_dir() / "adapters" / "gguf.txt");
+  std::vector<AdapterGolden> goldens;
+  for (std::string line; std::getline(list, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    AdapterGolden golden;
+    float scale = 0.0f;
+    std::istringstream words(line);
+    words >> golden.name >> golden.base >> golden.first_row >> golden.tolerance >> scale;
+    golden.base += ".gguf";
+    golden.adapters.emplace_back(golden.name + ".gguf", scale);
+    goldens.push_back(golden);
+  }
+  return goldens;
+}
+
 inline std::vector<AdapterGolden> adapter_goldens() {
   std::ifstream manifest(golden_dir() / "adapters" / "manifest.txt");
   std::vector<AdapterGolden> goldens;

@@ -130,7 +130,7 @@ TEST_CASE("reading takes no more memory than twice the file and 64 MB", "[adapte
   const OpenedBase experts(golden_folder("qwen3moe"));
   const auto& gate = experts.tensors[static_cast<std::size_t>(detail::find_adapted(experts.base, "blk.0.ffn_gate_exps.weight"))];
   const std::string name = "base_model.model.model.layers.0.mlp.experts.1.gate_proj";
-  write_peft_config(place.path());
+  write_peft_config(place.path(), R"(, "rank_pattern": {"gate_proj": 4})");
   write_safetensors(place.path() / "adapter_model.safetensors",
                     {{name + ".lora_A.weight", {4, gate.inputs}}, {name + ".lora_B.weight", {gate.outputs, 4}}});
   const AdapterFile one = must(experts.read(place.path()));

@@ -110,7 +110,7 @@ TEST_CASE("experts of other ranks and scales stand in one list of matrices", "[a
   const OpenedBase base(golden_folder("qwen3moe"));
   const auto& gate = base.tensors[static_cast<std::size_t>(detail::find_adapted(base.base, "blk.1.ffn_gate_exps.weight"))];
   const std::string name = "base_model.model.model.layers.1.mlp.experts.";
-  write_peft_config(place.path(), R"(, "alpha_pattern": {"experts\\.1\\.gate_proj": 8})");
+  write_peft_config(place.path(), R"(, "alpha_pattern": {"experts\\.1\\.gate_proj": 8}, "rank_pattern": {"experts\\.0\\.gate_proj": 4})");
   write_safetensors(place.path() / "adapter_model.safetensors", {{name + "0.gate_proj.lora_A.weight", {4, gate.inputs}},
                                                                  {name + "0.gate_proj.lora_B.weight", {gate.outputs, 4}},
                                                                  {name + "1.gate_proj.lora_A.weight", {2, gate.inputs}},

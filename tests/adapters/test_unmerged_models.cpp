@@ -8,12 +8,16 @@ namespace test_unmerged_models {
 using namespace tessera;
 using namespace tessera::test;
 
-TEST_CASE("sessions with adapters have the logits of PEFT with every kind of adapter", "[adapters]") {
-  for (const AdapterGolden& golden : adapter_goldens()) {
+TEST_CASE("sessions with adapters have the logits of PEFT with every kind of adapter, from a folder and from GGUF", "[adapters]") {
+  auto goldens = adapter_goldens();
+  for (AdapterGolden& golden : gguf_adapter_goldens()) goldens.push_back(std::move(golden));
+  REQUIRE(goldens.size() > 40);
+  for (const AdapterGolden& golden : goldens) {
     if (golden.name.find("embed-dora") != std::string::npos) continue;
     DYNAMIC_SECTION(golden.name) {
       const Engine engine =
-          must(Engine::load(golden_folder(golden.base), {.tokenizer = TokenizerUse::none, .numerics = Numerics::reference, .threads = 2}));
+          must(Engine::load(golden.base.ends_with(".gguf") ? golden_dir() / golden.base : golden_folder(golden.base),
+                            {.tokenizer = TokenizerUse::none, .numerics = Numerics::reference, .threads = 2}));
       std::vector<AdapterUse> uses;
       for (const auto& [name, scale] : golden.adapters) uses.push_back({.adapter = must(engine.adapter(adapter_folder(name))), .scale = scale});
       Session session = must(engine.session({.kv = {.dtype = DType::f32}, .adapters = uses}));

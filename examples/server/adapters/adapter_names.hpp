@@ -44,7 +44,7 @@ class AdapterNames {
 
   // Adds an adapter. Error: ApiError of status 400, there is an adapter with this name already.
   void add(ConfiguredAdapter adapter);
-  // Removes an adapter. Requests that use the adapter go on. Error: ApiError of status 404, there is no adapter with this name.
+  // Removes an adapter and returns it. Requests that use the adapter go on. Error: ApiError of status 404, there is no adapter with this name.
   ConfiguredAdapter remove(std::string_view name);
 
  private:

@@ -23,9 +23,11 @@ class Ir;
 // at most one blank at each place, so that a model cannot write white space for ever.
 enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 
-// How numbers may be written. any: as JSON allows. plain: limited, so that a model cannot write digits for ever: integers consist of digits
-// only, and other numbers have at most 16 digits on each side of the point and two in an exponent. Exceptions from `plain`:
-//   - If a bound (minimum, maximum) has more digits, a number may have as many digits as the bound.
+// How numbers may be written. any: as JSON allows. plain: the number of digits is limited, so that a model cannot write digits for ever. A
+// number has at most 16 digits before the point, 16 after it, and two in an exponent. An integer has no point and no exponent. Exceptions
+// from `plain`:
+//   - If both bounds (minimum and maximum) are given, the longer bound decides the number of digits before the point.
+//   - If a bound has 16 digits or more on one side of the point, a number may have one digit more than the bound on this side.
 //   - multipleOf decides the number of digits after the point. If multipleOf is more than 64 units of its last digit (0.65 is 65 units
 //     of 0.01), the number of digits before the point has no limit.
 //   - Values of `enum` and `const` are written as in the schema.

@@ -82,8 +82,7 @@ struct PairFrame {
 struct TokenizerPlan {
   std::uint64_t tokens = 0;
   // Bytes that the Tokenizer will hold; making it needs hardly more. Compiled pre-tokenizer patterns are counted as 64 KiB. Exception: for
-  // a tokenizer.json and a tokenizer.model these are the bytes at the peak, while the Tokenizer is made; the finished Tokenizer holds a
-  // third less.
+  // a tokenizer.json or a tokenizer.model, `bytes` is the peak while the Tokenizer is made; the finished Tokenizer holds a third less.
   std::uint64_t bytes = 0;
 };
 

@@ -215,7 +215,7 @@ Result<double> Pattern::number_of(std::string_view module, double usual) {
     if (found >= 0) return row.number;
     if (found == PCRE2_ERROR_NOMATCH) continue;
     if (is_pcre2_memory_error(found) || found == PCRE2_ERROR_HEAPLIMIT) return out_of_memory_error();
-    return make_error(ErrorCode::corrupt_file, "a name in alpha_pattern cannot be matched with {}: {}", printable(module), pcre2_message(found));
+    return make_error(ErrorCode::corrupt_file, "a name in rank_pattern or alpha_pattern cannot be matched with {}: {}", printable(module), pcre2_message(found));
   }
   return usual;
 }
@@ -232,6 +232,11 @@ Result<PeftConfig> PeftConfig::read(const std::filesystem::path& folder) {
     TESSERA_TRY(config.alpha, reader.number(*alpha, "lora_alpha"));
   }
   TESSERA_TRY_STATUS(reader.pattern("alpha_pattern", config.alphas));
+  if (const Json* rank = hub::find_in(&json, "r")) {
+    TESSERA_TRY(config.usual_rank, reader.number(*rank, "r"));
+    if (config.usual_rank < 1.0) return reader.error(ErrorCode::corrupt_file, "r", "the rank is {}; expected at least 1", config.usual_rank);
+  }
+  TESSERA_TRY_STATUS(reader.pattern("rank_pattern", config.ranks));
   TESSERA_TRY(config.is_rank_stabilised, reader.flag("use_rslora"));
   TESSERA_TRY(config.has_lengths, reader.flag("use_dora"));
   TESSERA_TRY(config.invocation, reader.tokens("alora_invocation_tokens"));
@@ -243,6 +248,12 @@ Result<PeftConfig> PeftConfig::read(const std::filesystem::path& folder) {
 }
 
 Result<float> PeftConfig::scale_of(std::string_view module, std::uint64_t rank) {
+  TESSERA_TRY(const double stated, ranks.number_of(module, usual_rank > 0.0 ? usual_rank : static_cast<double>(rank)));
+  if (stated != static_cast<double>(rank)) {
+    return make_error(ErrorCode::corrupt_file,
+                      "{}: lora_A has rank {}, but adapter_config.json states {} (r or rank_pattern): the two files do not belong together",
+                      printable(module, 160), rank, stated);
+  }
   TESSERA_TRY(const double own, alphas.number_of(module, alpha));
   return static_cast<float>(own / (is_rank_stabilised ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)));
 }

@@ -37,7 +37,8 @@ class Pattern {
 struct PeftConfig {
   std::string base;    // base_model_name_or_path; may be empty
   double alpha = 8.0;  // PEFT's default
-  Pattern alphas;
+  double usual_rank = 0.0;  // r, the rank of modules without an entry in rank_pattern; 0: not stated, the tensors alone state the ranks
+  Pattern alphas, ranks;
   bool is_rank_stabilised = false;      // rsLoRA: alpha / sqrt(rank)
   bool has_lengths = false;             // DoRA
   std::vector<Token> invocation;        // aLoRA
@@ -47,7 +48,8 @@ struct PeftConfig {
   // not implement; io.
   [[nodiscard]] static Result<PeftConfig> read(const std::filesystem::path& folder);
 
-  // Returns the factor of B A for a module: alpha / rank, or alpha / sqrt(rank).
+  // Returns the factor of B A for a module: alpha / rank, or alpha / sqrt(rank). `rank`: the rank of the module's tensors. Error:
+  // corrupt_file, the keys r and rank_pattern state another rank.
   [[nodiscard]] Result<float> scale_of(std::string_view module, std::uint64_t rank);
 };
 

@@ -223,7 +223,7 @@ class Calls {
     switch (form.syntax) {
       case CallSyntax::json: {
         out.text("{");
-        if (!region.keeps_open) out.pattern(" ?");  // otherwise the "{" belongs to the region's opening marker
+        if (!region.keeps_open) out.pattern(" ?");  // an opening marker that is kept is {"name", without a space after "{"
         if (form.has_id) {
           out.part(optional(Sequence().text(detail::json_string(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
         }

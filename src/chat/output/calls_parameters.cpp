@@ -174,8 +174,8 @@ OutputParser::State::Progress OutputParser::State::step_parameters() {
 OutputParser::State::Progress OutputParser::State::step_value() {
   const CallForm& form = *form_;
   const std::string_view buffer = buffer_;
-  // If the value looks like JSON, its end is found first, and markers are searched for only behind it, because a string within JSON may
-  // contain any marker. If the value turns out not to be JSON, nothing of it is skipped.
+  // If the schema says that the value is JSON, the value's end is found first, and markers are searched for only after this end, because a
+  // string within JSON may contain any marker. If the value begins like no JSON, nothing of it is skipped.
   if (value_.is_json) {
     const auto json_end = value_end_.find(buffer.substr(value_.begin));
     if (!json_end && !last_) return Progress::waits;

@@ -47,7 +47,8 @@ class TokenTexts {
   std::vector<Place> places_;
 };
 
-// Shortens two texts until both together have at most `room` tokens, by cutting the end of the longer text.
+// Shortens two texts to at most `room` tokens together, by cutting their ends. If one text has at most room / 2 tokens, only the other text
+// is cut. If both are longer, the shorter text keeps room / 2 tokens, and the longer text the rest.
 void shorten(std::span<const Token>& a, std::span<const Token>& b, std::size_t room) noexcept {
   if (a.size() + b.size() <= room) return;
   const std::size_t half = room / 2, shorter = std::min(a.size(), b.size());

@@ -165,7 +165,8 @@ bool RegexStore::is_empty(Regex r) {
   }
 }
 
-// Appends sets of bytes to `out`. Two bytes that belong to the same of these sets have the same derivative of r.
+// Appends sets of bytes to `out`, so that two bytes have the same derivative of r if each set contains both bytes or neither of them. The
+// caller must treat every byte as a class of its own if `out` then has more sets than are allowed, because some sets may be missing.
 void RegexStore::front_sets(Regex r, std::vector<ByteSet>& out) {
   const Node node = nodes_[r];
   switch (node.kind) {

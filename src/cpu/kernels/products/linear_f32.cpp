@@ -144,9 +144,9 @@ void few_rows(const LinearJob& job) noexcept {
 }
 
 // Adds the products for `depth` values of k to the sums of kR rows and kP vectors in scratch. If `first`, starts the sums from 0.
-// weights: floats [vector][k][16 outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. Not inlined,
-// because g++ then kept one of 24 sums in memory instead of a register (AVX-512), and this sum took 1.2 times as long as all products on
-// Zen 5.
+// weights: floats [vector][k][16 outputs], `stride` bytes from vector to vector. sums: [row][kV vectors][16 outputs]. This
+// function is not inlined: where g++ inlined it (AVX-512), one of the 24 sums stayed in memory instead of in a register. Each addition to
+// this sum then waited for a store and a load, and on Zen 5 the loop took 1.2 times as long.
 template <std::size_t kR, std::size_t kP, std::size_t kV>
 [[gnu::noinline]] void multiply(const std::byte* weights, std::size_t stride, const std::byte* x, std::size_t x_stride,
                                 std::size_t depth, std::byte* sums, bool first) noexcept {
