@@ -122,7 +122,7 @@ void bind_answer(nb::module_& m) {
       .def_ro("call", &OutputDelta::call, "Number of the call, from 0.")
       .def_ro("name", &OutputDelta::name, "In a \"call_begin\": name of the tool that is called.")
       .def_ro("id", &OutputDelta::id)
-      .def_ro("broken", &OutputDelta::broken, "In a \"call_end\": True if the arguments are no JSON object. Do not run such a call.")
+      .def_ro("broken", &OutputDelta::broken, "In a \"call_end\": True if the arguments are no JSON object, if a part of the call could not be read, or if the call was cut (by max_tokens, for example). Do not run such a call.")
       .def("__str__",
            [](const OutputDelta& self) { return self.kind == OutputDelta::Kind::text ? self.text : std::string(); })
       .def("__repr__", [](const OutputDelta& self) {
