@@ -85,6 +85,20 @@ constexpr Key<Speculation> kSpeculateKeys[] = {
      [](Speculation& to, const Value& v) { to.layers = v.integer<std::uint32_t>(); }},
 };
 
+constexpr std::string_view kExitRules[] = {"probability", "margin"};
+constexpr Key<EarlyExitOptions> kEarlyExitKeys[] = {
+    {"layers", "integer", "the exit is after this layer, 1 to the number of layers - 1; required",
+     [](EarlyExitOptions& to, const Value& v) { to.layers = v.integer<std::uint32_t>(); }},
+    {"rule", "\"probability\", \"margin\"",
+     "what must reach `confidence`: the probability of the likeliest token, or its difference to that of the second likeliest; default "
+     "\"probability\"",
+     [](EarlyExitOptions& to, const Value& v) { to.rule = v.one_of<ExitRule>(kExitRules); }},
+    {"confidence", "number", "smallest value of `rule` with which a token exits, more than 0, at most 1; default 0.9",
+     [](EarlyExitOptions& to, const Value& v) { to.confidence = static_cast<float>(v.real()); }},
+    {"most_in_row", "integer", "tokens that may exit one after another, 1 to 64; default 8",
+     [](EarlyExitOptions& to, const Value& v) { to.most_in_row = v.integer<std::uint32_t>(); }},
+};
+
 constexpr Key<GenerateOptions> kGenerateKeys[] = {
     {"max_tokens", "integer", "tokens at most; default 0: no limit, and a full context is an error",
      [](GenerateOptions& to, const Value& v) { to.max_tokens = v.integer<std::size_t>(); }},
@@ -100,6 +114,8 @@ constexpr Key<GenerateOptions> kGenerateKeys[] = {
      [](GenerateOptions& to, const Value& v) { to.logprobs = v.integer<std::uint32_t>(); }},
     {"speculate", "object", "guesses the next tokens, to be faster; the text is the same: see Speculation",
      [](GenerateOptions& to, const Value& v) { read_speculate(v, to.speculate); }},
+    {"early_exit", "object", "draws tokens after the first layers where these are certain; changes the tokens: see EarlyExit",
+     [](GenerateOptions& to, const Value& v) { read_early_exit(v, to.early_exit); }},
 };
 
 std::shared_ptr<const Drafter> drafter_of(const Speculation& asked) {
@@ -120,6 +136,13 @@ std::shared_ptr<const Drafter> drafter_of(const Speculation& asked) {
 }
 
 }  // namespace
+
+void read_early_exit(const Value& value, EarlyExitOptions& to) {
+  EarlyExitOptions asked;
+  read_keys<EarlyExitOptions>(value, kEarlyExitKeys, asked);
+  if (asked.layers == 0) value.refuse("needs \"layers\", 1 or more");
+  to = asked;
+}
 
 void read_speculate(const Value& value, SpeculateOptions& to) {
   Speculation asked;

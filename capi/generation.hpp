@@ -10,5 +10,6 @@ namespace tessera::c {
 // Returns the keys of GenerateOptions.
 [[nodiscard]] std::span<const Key<GenerateOptions>> generate_keys();
 void read_speculate(const Value& value, SpeculateOptions& to);
+void read_early_exit(const Value& value, EarlyExitOptions& to);
 
 }  // namespace tessera::c

@@ -111,6 +111,7 @@ constexpr Key<AnswerKeys> kAnswerKeys[] = {
     {"reasoning_tokens", "integer", "tokens of reasoning at most; 0: reasoning ends where it begins; default: no limit",
      [](AnswerKeys& to, const Value& v) { to.reasoning = v.integer<std::size_t>(); }},
     {"speculate", "object", "see Speculation", [](AnswerKeys& to, const Value& v) { read_speculate(v, to.speculate); }},
+    {"early_exit", "object", "see EarlyExit", [](AnswerKeys& to, const Value& v) { read_early_exit(v, to.early_exit); }},
     {"tenant", "text", "with a scheduler: the user to whom the answer belongs",
      [](AnswerKeys& to, const Value& v) { to.request.tenant = v.string(), to.is_request = true; }},
     {"priority", "integer", "with a scheduler: lower is served first; default 0",

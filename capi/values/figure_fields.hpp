@@ -30,6 +30,9 @@ void each(const Figures& of, Field&& field) {
   TESSERA_FIELD(steps);
   TESSERA_FIELD(drafted);
   TESSERA_FIELD(accepted);
+  TESSERA_FIELD(exited);
+  TESSERA_FIELD(exit_tries);
+  TESSERA_FIELD(layers_saved);
 }
 
 template <class Field>
@@ -75,6 +78,8 @@ void each(const RequestFigures& of, Field&& field) {
   TESSERA_FIELD(tokens);
   TESSERA_FIELD(drafted);
   TESSERA_FIELD(accepted);
+  TESSERA_FIELD(exited);
+  TESSERA_FIELD(exit_tries);
   TESSERA_FIELD(recomputed_tokens);
   TESSERA_FIELD(preemptions);
   TESSERA_FIELD(late);
@@ -117,6 +122,8 @@ void each(const SchedulerFigures& of, Field&& field) {
   TESSERA_FIELD(recomputed_tokens);
   TESSERA_FIELD(drafted);
   TESSERA_FIELD(accepted);
+  TESSERA_FIELD(exited);
+  TESSERA_FIELD(exit_tries);
   TESSERA_FIELD(suspended);
   TESSERA_FIELD(recomputed);
   TESSERA_FIELD(out_of_room);

@@ -67,6 +67,21 @@ void check_drafting(DraftingOptions& drafting, bool has_default_model) {
   }
 }
 
+void check_early_exit(Options& options) {
+  if (options.exit_confidence && options.early_exit.layers == 0) throw UsageError("--exit-confidence needs --early-exit E");
+  if (options.early_exit.layers == 0) return;
+  if (options.mode != Mode::generate) throw UsageError("--early-exit is for generating text");
+  if (options.several.beams) throw UsageError("--early-exit is not for --beams: leave it out");
+  if (options.drafting.by != DraftBy::nothing) {
+    throw UsageError("--early-exit and --draft exclude each other: drafts keep the text of all layers, early exit does not");
+  }
+  if (options.keep != 0 || options.kv.budget.tokens != 0) throw UsageError("--early-exit needs all tokens: leave --keep and --kv-tokens out");
+  options.early_exit.confidence = options.exit_confidence.value_or(options.early_exit.confidence);
+  if (!(options.early_exit.confidence > 0.0f && options.early_exit.confidence <= 1.0f)) {
+    throw UsageError(fmt::format("--exit-confidence {}: choose more than 0, at most 1", options.early_exit.confidence));
+  }
+}
+
 tessera::SpeculateOptions speculation(const Options& options, const tessera::Engine& engine, std::stop_token stop) {
   const DraftingOptions& drafting = options.drafting;
   tessera::SpeculateOptions result;
@@ -90,7 +105,7 @@ tessera::SpeculateOptions speculation(const Options& options, const tessera::Eng
       result.drafter = value(tessera::model_drafter(load_engine(of_draft, std::move(stop))));
     }
   }
-  if (drafting.by == DraftBy::forced || (is_constrained(options) && !drafting.none)) {
+  if (drafting.by == DraftBy::forced || (is_constrained(options) && !drafting.none && options.early_exit.layers == 0)) {
     result.drafter = value(tessera::forced_drafter(std::move(result.drafter)));
   }
   if (result.drafter != nullptr) (void)value(result.drafter->start(engine));

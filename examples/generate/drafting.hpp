@@ -1,4 +1,4 @@
-// Options of speculation: --draft, --draft-model, --draft-heads, --draft-max.
+// Options of speculation (--draft, --draft-model, --draft-heads, --draft-max), and of early exit (--early-exit, --exit-confidence).
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,9 @@ struct DraftingOptions {
 void parse_draft(const std::string& text, DraftingOptions& into);
 // Checks the options against each other. `has_default_model`: no other model was named. Throws UsageError.
 void check_drafting(DraftingOptions& drafting, bool has_default_model);
+
+// Checks --early-exit and --exit-confidence against the other options, and sets options.early_exit. Throws UsageError.
+void check_early_exit(Options& options);
 
 // Returns the options of speculation, from the options of the command line. With a grammar, text that the grammar forces (it allows only
 // this text) is drafted too, unless drafting.none. Loads the draft model if the options name one. Throws if the drafter cannot work for the

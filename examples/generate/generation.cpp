@@ -83,7 +83,8 @@ tessera::GenerateOptions generate_options(const Options& options, const Session&
               options.ignore_eos ? tessera::EndOfGeneration::ignore : tessera::EndOfGeneration::stop,
           .logprobs = options.logprobs,
           .stop = std::move(stop),
-          .speculate = std::move(speculate)};
+          .speculate = std::move(speculate),
+          .early_exit = options.early_exit};
 }
 
 // Returns the text of the tokens; empty for a model without a vocabulary, which still reads and writes ids.

@@ -203,6 +203,13 @@ void add_drafting_options(CLI::App& app, Options& o) {
       ->type_name("N");
 }
 
+void add_exit_options(CLI::App& app, Options& o) {
+  add_number(app, "--early-exit", o.early_exit.layers, "Draw a token after the first E layers if they are certain of it. With\nmodels that were trained for it, this is faster, with others the\ntext gets worse. Default: all layers draw")
+      ->type_name("E");
+  add_number(app, "--exit-confidence", o.exit_confidence, "How likely the likeliest token must be after E layers, more than 0,\nat most 1. Default: 0.9")
+      ->type_name("P");
+}
+
 void add_several_options(CLI::App& app, Options& o) {
   using tessera::EarlyStopping;
   SeveralOptions& s = o.several;
@@ -453,6 +460,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   group("Several texts (their prompt is read once)", [&] { add_several_options(app, options); });
   group("What the text must be", [&] { add_constraint_options(app, options); });
   group("Several tokens at once (seen in the time alone: the text is the same)", [&] { add_drafting_options(app, options); });
+  group("Fewer layers for a token (seen in the text: other tokens than without)", [&] { add_exit_options(app, options); });
   group("Output (text on standard output, everything else on standard error)",
         [&] { add_output_options(app, options, output); });
   group("Instead of generating", [&] { add_mode_options(app, options, mode); });
@@ -476,6 +484,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
                    : output.no_stream    ? OutputKind::text_at_end
                                          : OutputKind::text;
   check_drafting(options.drafting, !options.model);
+  check_early_exit(options);
   check_several(options);
   check_together(options);
   return options;

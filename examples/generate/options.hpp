@@ -60,6 +60,8 @@ struct Options {
   std::optional<std::uint64_t> seed;  // none: a fresh one for each run
 
   DraftingOptions drafting;
+  tessera::EarlyExitOptions early_exit;  // layers is 0: no early exit
+  std::optional<float> exit_confidence;
   SeveralOptions several;
 
   tessera::BackendKind backend = tessera::BackendKind::cpu;

@@ -59,6 +59,28 @@ struct SpeculateOptions {
   std::uint32_t branches = 1;
 };
 
+// Says how certain the first layers must be about the next token (EarlyExitOptions). Both values are of the model's distribution after these
+// layers, before the sampler and a grammar.
+enum class ExitRule : std::int32_t {
+  probability = 0,  // the probability of the likeliest token
+  margin = 1,       // the difference between the probabilities of the likeliest and the second likeliest token
+};
+
+// Options of early exit. Changes the tokens: if the model's first `layers` layers are certain enough about the next token, the sampler draws
+// from their logits (made by the model's own final norm and output matrix), and the other layers are not computed for this token now. They
+// are computed later, together with those of the next token that all layers draw. So keys and values, and every result of the session, are
+// the same bits as those of a session to which the same tokens were appended.
+// The first token of a generation is always drawn by all layers. Tokens depend only on the sequence and on these options: not on other
+// requests, nor on preemption. Needs memory for the logits of one row. Errors when the generation begins: invalid_argument, a value out of
+// range, or a drafter is set; unsupported, the model has recurrent layers, or the session removes tokens by itself (a stream, a budget of
+// tokens).
+struct EarlyExitOptions {
+  std::uint32_t layers = 0;       // the exit is after this layer, 1 to the number of layers - 1; 0: no early exit
+  ExitRule rule = ExitRule::probability;
+  float confidence = 0.9f;        // smallest value of `rule` with which a token exits, more than 0, at most 1
+  std::uint32_t most_in_row = 8;  // tokens that may exit one after another, 1 to 64; the next token is drawn by all layers
+};
+
 // Stretches of the text in which stop strings do not end the generation, such as the reasoning of an answer.
 struct StopFree {
   std::vector<MarkedText> stretches{};  // stop strings are not looked for in the markers of a stretch either
@@ -82,6 +104,7 @@ struct GenerateOptions {
   std::uint32_t logprobs = 0;                 // most likely tokens to report with each piece; 0: none
   std::stop_token stop = {};                  // checked before every layer
   SpeculateOptions speculate = {};
+  EarlyExitOptions early_exit = {};           // changes the tokens; not together with a drafter
 };
 
 struct TokenLogprob {
@@ -114,6 +137,12 @@ struct Figures {
   std::size_t steps = 0;                 // steps that produced tokens
   std::size_t drafted = 0;               // drafts that were in a step
   std::size_t accepted = 0;              // drafts that the sampler drew
+  std::size_t exited = 0;                // tokens that were drawn after the first layers alone (EarlyExitOptions)
+  std::size_t exit_tries = 0;            // tokens for which the first layers were asked, including `exited`
+  // Share of the passes through layers that early exits have saved. Without early exit, each token takes one pass through every layer.
+  // A token that exits takes only those of the first layers; a token that was asked but did not exit takes those in addition. So the
+  // share is negative if too few tokens exit.
+  double layers_saved = 0.0;
 };
 
 struct GenerationSummary {

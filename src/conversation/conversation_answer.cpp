@@ -197,7 +197,7 @@ Result<Answer> Conversation::answer(Sampler& sampler, const AnswerOptions& optio
     const std::size_t most = options.max_tokens == 0 ? room : std::min(options.max_tokens, room);
     auto made = std::make_unique<Answer::State>(state_, read, std::move(parser));
     GenerateOptions generate{.max_tokens = most, .stop_strings = options.stop_strings, .stop_free = options.stop_free, .stop = options.stop,
-                             .speculate = options.speculate};
+                             .speculate = options.speculate, .early_exit = options.early_exit};
     TESSERA_TRY_STATUS(state.set_text_options(generate, prompt));
     made->begin(state.session.generate(sampler, generate));
     return Answer(std::move(made));

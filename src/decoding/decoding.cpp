@@ -1,6 +1,7 @@
 #include "decoding/decoding.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/error.hpp"
@@ -40,12 +41,21 @@ Decoding::Decoding(Session::State& session, Sampler& sampler, const GenerateOpti
 }
 
 Status Decoding::start_drafting(DraftsChosen chosen) {
+  if (text_.options().early_exit.layers != 0) {
+    TESSERA_TRY(exit_, EarlyExit::make(text_.options(), session_));
+    return {};
+  }
   if (text_.options().speculate.drafter == nullptr) return {};
   TESSERA_TRY(speculation_, Speculation::make(text_.options(), session_, sampler_, chosen));
   return {};
 }
 
 Decoding::DraftWish Decoding::draft_wish() noexcept {
+  if (exit_) {  // tokens that exited are computed with the next token, whatever it costs
+    const std::size_t pending = view_of(session_).pending().size();
+    const std::size_t behind = pending > 0 && pending <= exit_->most_pending() ? pending - 1 : 0;
+    return {.most = static_cast<std::uint32_t>(behind), .branches = 0, .chance = std::numeric_limits<double>::infinity(), .seconds = 0.0};
+  }
   if (!speculation_ || no_drafts_ || !speculation_->status()) return {};
   const std::size_t room = room_for_drafts(speculation_->most());
   if (room == 0) return {};
@@ -72,8 +82,24 @@ std::size_t Decoding::room_for_drafts(std::size_t most) const noexcept {
   return room;
 }
 
+// Returns whether the next token may be drawn after the first layers. The first token of a generation is drawn by all layers: those of a
+// prompt are computed anyway.
+bool Decoding::may_exit() const noexcept {
+  return exit_ && exit_->may_exit() && text_.figures().tokens > 0 && prompt_done_ == prompt_.size() && view_of(session_).has_pending();
+}
+
 Result<bool> Decoding::offer(Run& run, std::size_t most, std::size_t branches) {
   if (speculation_ && speculation_->is_stale()) drop_drafts();
+  if (exit_) exit_->begin();
+  if (may_exit()) {
+    const std::size_t behind = view_of(session_).pending().size();
+    if (behind <= exit_->most_pending()) {
+      TESSERA_TRY(const bool exits, exit_->try_exit(session_, text_.options().stop));
+      if (exits) return false;
+    } else {  // the session gave its pages up: computes all tokens before the last one first
+      most = std::min(most, behind - 1);
+    }
+  }
   const std::size_t wanted = rows_wanted();
   if (wanted == 0) return false;
   if (view_of(session_).pending().empty() && prompt_done_ == prompt_.size()) {
@@ -151,6 +177,10 @@ Status Decoding::accept(Piece& piece) {
 void Decoding::deliver(const Piece& piece) noexcept {
   add_pending(session_, {&piece.token, 1});
   text_.set_kv_tokens(view_of(session_).kv.length());
+  if (exit_) {
+    text_.count_exit(exit_->has_tried(), exit_->has_exited());
+    exit_->follow();
+  }
   if (speculation_) {
     const bool is_ahead = speculation_->follow(piece.token);
     if (is_ahead) text_.count_accepted();
@@ -211,6 +241,7 @@ Result<std::optional<Piece>> Decoding::take(Run& run) {
 Result<Piece> Decoding::draw() {
   const bool is_ahead = speculation_ && speculation_->is_ahead();
   if (is_ahead) speculation_->draw(draw_);
+  else if (exit_ && exit_->has_exited()) draw_next(draw_, session_, exit_->logits());
   else draw_next(draw_, session_, view_of(session_).logits);
   TESSERA_TRY_STATUS(draw_.status);
   TESSERA_TRY_STATUS(accept(draw_.piece));

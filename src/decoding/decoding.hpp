@@ -13,6 +13,9 @@
 // computed yet); the drafts follow. If drafts branch, each branch is one more part of the run, directly after the decoding's own part.
 // next() commits only rows that are not drafts. The keys and values of drafts stay after the session's end, and draw() commits each of them
 // when the sampler draws the drafted token. So between two pieces the session is the same as without drafts.
+//
+// With early exit (early_exit.hpp), an offer first computes the pending tokens in the first layers. If these are certain about the next
+// token, the offer adds no part, and next() draws from their logits. The token is one more pending token, which a later part computes.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +26,7 @@
 
 #include <tessera/sampling/sampler.hpp>
 
+#include "decoding/early_exit.hpp"
 #include "decoding/speculation.hpp"
 #include "decoding/text_state.hpp"
 #include "engine/run/run.hpp"
@@ -38,7 +42,8 @@ class Decoding {
   // answer and a text begin (Sampler::begin_answer(), begin_text()).
   Decoding(Session::State& session, Sampler& sampler, const GenerateOptions& options, std::vector<Token> prompt = {});
 
-  // Makes the drafter that the options name; later offers then include drafts. DraftsChosen says who decides the number of drafts. With
+  // Makes the drafter or the early exit that the options name; later offers then include drafts, or try to exit. DraftsChosen says who
+  // decides the number of drafts. With
   // DraftsChosen::by_caller the caller does: if it offers more rows (`most`) than rows_wanted(), the additional rows are for drafts.
   Status start_drafting(DraftsChosen chosen = DraftsChosen::here);
 
@@ -83,8 +88,12 @@ class Decoding {
     double seconds = 0.0;  // seconds to make one draft
   };
   [[nodiscard]] DraftWish draft_wish() noexcept;
-  // Returns the seconds that making the drafts of the last offer took.
-  [[nodiscard]] double drafting_seconds() const noexcept { return speculation_ ? speculation_->drafting_seconds() : 0.0; }
+  // Returns the seconds that making the drafts of the last offer took, or its try to exit early.
+  [[nodiscard]] double drafting_seconds() const noexcept {
+    return exit_ ? exit_->seconds() : speculation_ ? speculation_->drafting_seconds() : 0.0;
+  }
+  // Returns whether the request has early exits, so that drafting_seconds() counts even if the last offer had no part.
+  [[nodiscard]] bool tries_exits() const noexcept { return exit_ != nullptr; }
   // Returns the error after which no more drafts are made; success if there was no error.
   [[nodiscard]] Status drafting() const noexcept { return speculation_ ? speculation_->status() : Status(); }
 
@@ -100,6 +109,7 @@ class Decoding {
 
  private:
   Result<bool> offer(Run& run, std::size_t most, std::size_t branches);
+  [[nodiscard]] bool may_exit() const noexcept;
   Status make_ready(Run& run) noexcept;
   Result<std::optional<Piece>> take(Run& run);
   Result<Piece> draw();
@@ -124,6 +134,7 @@ class Decoding {
   Draw draw_;
   TextState text_;
   std::unique_ptr<Speculation> speculation_;  // nullptr: the request has no drafter
+  std::unique_ptr<EarlyExit> exit_;           // nullptr: the request has no early exit
 };
 
 }  // namespace tessera::detail

@@ -4,12 +4,33 @@
 
 #include "core/empty.hpp"
 #include "core/error.hpp"
+#include "decoding/first_layers.hpp"
 #include "engine/run/head_guesses.hpp"
 #include "engine/run/streams.hpp"
 #include "engine/session/growth.hpp"
 #include "engine/views.hpp"
 
 namespace tessera {
+
+Status detail::guess_by_layers(Session::State& session, std::uint32_t layers, std::size_t ahead, Token draft, std::span<float> logits,
+                       const std::stop_token& stop) {
+  const detail::SessionView view = detail::view_of(session);
+  detail::Run run(*view.shared, {.first_layer = 0,
+                                 .last_layer = layers,
+                                 .head = detail::Head::anywhere,
+                                 .keep = detail::Keep::nothing,
+                                 .stop = stop});
+  const std::size_t part = ahead == 0 ? run.begin_part(session) : run.begin_drafts(session, view.pending().size() + ahead - 1);
+  if (ahead > 0) run.add({.token = draft});
+  detail::RunRow& last = run.rows(part).back();
+  last.output = detail::RowOutput::logits;
+  last.to = logits.data();
+  TESSERA_TRY_STATUS(detail::make_ready(run, part));
+  run.compute();
+  TESSERA_TRY_STATUS(run.outcome(part));
+  run.leave(part);
+  return {};
+}
 
 using detail::guard;
 using detail::make_error;
@@ -78,33 +99,6 @@ Status DraftTarget::check_layers(const Engine& engine, std::uint32_t layers) noe
   });
 }
 
-namespace {
-
-// Guesses the next token with only the model's first `layers` layers (early exit): computes rows in these layers, and writes the logits of
-// the last row to `logits`. If `ahead` is 0: the rows are the session's pending tokens. Otherwise: there is one row, the token `draft`,
-// which is the ahead-th draft after the pending tokens.
-Status guess_by_layers(Session::State& session, std::uint32_t layers, std::size_t ahead, Token draft, std::span<float> logits,
-                       const std::stop_token& stop) {
-  const detail::SessionView view = detail::view_of(session);
-  detail::Run run(*view.shared, {.first_layer = 0,
-                                 .last_layer = layers,
-                                 .head = detail::Head::anywhere,
-                                 .keep = detail::Keep::nothing,
-                                 .stop = stop});
-  const std::size_t part = ahead == 0 ? run.begin_part(session) : run.begin_drafts(session, view.pending().size() + ahead - 1);
-  if (ahead > 0) run.add({.token = draft});
-  detail::RunRow& last = run.rows(part).back();
-  last.output = detail::RowOutput::logits;
-  last.to = logits.data();
-  TESSERA_TRY_STATUS(detail::make_ready(run, part));
-  run.compute();
-  TESSERA_TRY_STATUS(run.outcome(part));
-  run.leave(part);
-  return {};
-}
-
-}  // namespace
-
 Status TargetGuesses::guess(Token token, std::span<float> logits, const std::stop_token& stop) {
   if (session_ == nullptr) return detail::empty_handle("TargetGuesses");
   const detail::SessionView view = detail::view_of(*session_);
@@ -120,7 +114,7 @@ Status TargetGuesses::guess(Token token, std::span<float> logits, const std::sto
     return make_error(ErrorCode::invalid_argument, "room for {} logits of a vocabulary of {}", logits.size(), vocab);
   }
   const Status status = layers_ == 0 ? detail::guess(*session_, done_, token, hidden_, logits, stop)
-                                     : guess_by_layers(*session_, layers_, done_, token, logits, stop);
+                                     : detail::guess_by_layers(*session_, layers_, done_, token, logits, stop);
   if (status) ++done_;
   else number_ = 0;
   return status;

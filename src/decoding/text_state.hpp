@@ -45,6 +45,8 @@ class TextState {
     figures_.drafted += drafts;
   }
   void count_accepted() noexcept { ++figures_.accepted; }
+  // Counts the last token's try to exit early, and updates Figures::layers_saved.
+  void count_exit(bool tried, bool exited) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -57,6 +59,7 @@ class TextState {
   Detokenizer detokenizer_;
   StopMatcher matcher_;
   std::uint64_t weights_per_token_, kv_per_token_, kv_tokens_;
+  std::uint32_t n_layers_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point first_;  // when the first token was drawn
   FinishReason finish_ = FinishReason::none;

@@ -44,7 +44,8 @@ TextState::TextState(Session::State& session, const GenerateOptions& options, st
                options_.stop_free && options_.stop_free->starts_inside),
       weights_per_token_(view_of(session).engine.plan().weights_per_token),
       kv_per_token_(view_of(session).kv.layout().bytes_per_token()),
-      kv_tokens_(view_of(session).tokens.size() + prompt.size()) {
+      kv_tokens_(view_of(session).tokens.size() + prompt.size()),
+      n_layers_(view_of(session).engine.spec().n_layers()) {
   const PromptFigures before = take_prompt_figures(session);
   figures_.prompt_tokens = before.tokens + prompt.size();
   figures_.prompt_seconds = before.seconds;
@@ -107,6 +108,14 @@ void TextState::count_token() noexcept {
   const double after_first = seconds_between(first_, now);
   figures_.tokens_per_second = after_first > 0.0 ? static_cast<double>(figures_.tokens - 1) / after_first : 0.0;
   set_kv_tokens(kv_tokens_ + figures_.tokens - 1);
+}
+
+void TextState::count_exit(bool tried, bool exited) noexcept {
+  figures_.exit_tries += tried ? 1 : 0;
+  figures_.exited += exited ? 1 : 0;
+  const double all = static_cast<double>(figures_.tokens) * n_layers_;
+  const double saved = static_cast<double>(figures_.exited) * n_layers_ - static_cast<double>(figures_.exit_tries) * options_.early_exit.layers;
+  figures_.layers_saved = all > 0.0 ? saved / all : 0.0;
 }
 
 void TextState::set_kv_tokens(std::uint64_t kv_tokens) noexcept {

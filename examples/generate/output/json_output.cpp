@@ -52,7 +52,10 @@ class JsonOutput final : public Output {
                        {"bytes_per_token", f.bytes_per_token},
                        {"steps", f.steps},
                        {"drafted", f.drafted},
-                       {"accepted", f.accepted}};
+                       {"accepted", f.accepted},
+                       {"exited", f.exited},
+                       {"exit_tries", f.exit_tries},
+                       {"layers_saved", f.layers_saved}};
     print(dump(json) + "\n");
   }
 

@@ -25,6 +25,7 @@ void print_figures(const Outcome& outcome) {
     line += fmt::format("; {:.3g} tokens a step, {} of {} drafts accepted",
                         1.0 + static_cast<double>(f.accepted) / static_cast<double>(f.steps), f.accepted, f.drafted);
   }
+  if (f.exit_tries > 0) line += fmt::format("; {} of {} tokens left early, {:.1f} % of the layers saved", f.exited, f.tokens, 100.0 * f.layers_saved);
   for (const tessera::AdapterUse& use : outcome.adapters) line += fmt::format("; adapter {}, scale {}", adapter_name(use.adapter), use.scale);
   if (outcome.seed) line += fmt::format("; seed {}", *outcome.seed);
   fmt::print(stderr, "[{}; {}]\n", line, reason(outcome));

@@ -78,6 +78,7 @@ struct AnswerOptions {
   std::stop_token stop{};
   std::function<bool(std::size_t done, std::size_t total)> progress{};  // while the prompt is read: see AppendOptions::progress
   SpeculateOptions speculate{};
+  EarlyExitOptions early_exit{};  // changes the tokens; not together with a drafter
 };
 
 // Options for removing old turns (drop_old(), summarise_old()). A turn begins with a message of the user. System messages at the beginning

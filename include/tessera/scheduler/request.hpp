@@ -87,6 +87,8 @@ struct RequestFigures {
   std::uint64_t tokens = 0;            // tokens drawn, of all samples together; in a search, of each beam
   std::uint64_t drafted = 0;           // drafts that were in a step
   std::uint64_t accepted = 0;          // drafts that the sampler drew
+  std::uint64_t exited = 0;            // tokens drawn after the first layers alone (EarlyExitOptions)
+  std::uint64_t exit_tries = 0;        // tokens for which the first layers were asked, including `exited`
   std::uint64_t recomputed_tokens = 0; // tokens computed again after a preemption
   std::uint32_t preemptions = 0;
   bool late = false;                   // the request ended after its deadline

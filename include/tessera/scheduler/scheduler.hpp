@@ -72,6 +72,7 @@ struct SchedulerFigures {
   std::uint64_t finished = 0, cancelled = 0, failed = 0, late = 0;
   std::uint64_t steps = 0, prompt_tokens = 0, reused_tokens = 0, tokens = 0, recomputed_tokens = 0;
   std::uint64_t drafted = 0, accepted = 0;  // drafts that were in a step, and drafts that the samplers drew
+  std::uint64_t exited = 0, exit_tries = 0;  // tokens drawn after the first layers alone, and tokens for which these layers were asked
   std::uint64_t suspended = 0, recomputed = 0;  // preemptions that wrote the pages to the kv_file; preemptions that freed the pages
   std::uint64_t out_of_room = 0;           // times that a request of a step found no pages, although the plan had counted on them
   std::size_t running = 0, waiting = 0;    // requests now; paused and unread requests count as waiting

@@ -40,6 +40,7 @@ struct Active {
   std::unique_ptr<Decoding> decoding;
   std::unique_ptr<BeamSearch::State> search;  // only for beam search: set when only the prompt's last token is not computed
   std::size_t drafted = 0, accepted = 0;  // numbers of drafts of `decoding` that are already counted in the figures
+  std::size_t exited = 0, exit_tries = 0;  // the same for early exits
   double last_token = 0.0;       // time at which the last token was drawn
   bool was_scheduled = false;    // true: at least one row was computed
   Standing standing = Standing::fresh;

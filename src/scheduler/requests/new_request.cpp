@@ -23,7 +23,8 @@ Status check_beams(const Setup& setup, const Request& request, std::size_t token
   const GenerateOptions& generate = request.generate;
   const bool is_plain = generate.max_tokens == 0 && generate.stop_tokens.empty() && generate.stop_strings.empty() &&
                         generate.end_of_generation == EndOfGeneration::stop && generate.control_text == ControlText::omit &&
-                        generate.logprobs == 0 && !generate.stop.stop_possible() && generate.speculate.drafter == nullptr;
+                        generate.logprobs == 0 && !generate.stop.stop_possible() && generate.speculate.drafter == nullptr &&
+                        generate.early_exit.layers == 0;
   if (request.sampler || request.samples != 1 || !is_plain) {
     return make_error(ErrorCode::invalid_argument,
                       "a request with beams has a sampler, samples or generate options: a search draws nothing, and its tokens and "

@@ -123,7 +123,7 @@ Status Computation::put_in(Run& run, Active& active, const StepPlan::Share& shar
 Computation::Load Computation::load_of(const Run& run) const noexcept {
   Load load;
   for (const Member& member : members_) {
-    if (member.parts > 0) load.drafting += member.active->decoding->drafting_seconds();
+    if (member.parts > 0 || member.active->decoding->tries_exits()) load.drafting += member.active->decoding->drafting_seconds();
     for (std::size_t i = member.first_part; i < member.first_part + member.parts; ++i) {
       const Part& part = run.part(i);
       const std::uint64_t rows = part.rows - part.adopted;

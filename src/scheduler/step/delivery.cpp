@@ -92,10 +92,14 @@ void Delivery::count_drafts(Active& active) noexcept {
   const Figures& all = active.decoding->figures();
   const std::size_t drafted = all.drafted - std::exchange(active.drafted, all.drafted);
   const std::size_t accepted = all.accepted - std::exchange(active.accepted, all.accepted);
-  if (drafted == 0) return;
+  const std::size_t exited = all.exited - std::exchange(active.exited, all.exited);
+  const std::size_t exit_tries = all.exit_tries - std::exchange(active.exit_tries, all.exit_tries);
+  if (drafted == 0 && exit_tries == 0) return;
   const auto add = [&](auto& figures) {
     figures.drafted += drafted;
     figures.accepted += accepted;
+    figures.exited += exited;
+    figures.exit_tries += exit_tries;
   };
   {
     const Lock lock(active.request->mutex);
