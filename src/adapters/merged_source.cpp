@@ -189,6 +189,10 @@ Status MergedSource::read(const TensorInfo& tensor, std::uint64_t offset, std::s
   });
 }
 
+std::string MergedSource::wrong_shape(const TensorInfo& tensor, const std::array<std::uint64_t, 4>& wanted) const {
+  return base_->wrong_shape(*merged_[static_cast<std::size_t>(&tensor - infos_.data())].own, wanted);
+}
+
 Result<InputRounding> MergedSource::input_rounding(const TensorInfo& tensor) const noexcept {
   const auto index = static_cast<std::size_t>(&tensor - infos_.data());
   return index < base_->tensors().size() ? base_->input_rounding(base_->tensors()[index]) : InputRounding();

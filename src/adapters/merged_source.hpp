@@ -32,6 +32,7 @@ class MergedSource final : public ModelSource {
   [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept override;
   [[nodiscard]] Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept override;
   [[nodiscard]] std::string called(std::string_view name) const override { return base_->called(name); }
+  [[nodiscard]] std::string wrong_shape(const TensorInfo& tensor, const std::array<std::uint64_t, 4>& wanted) const override;
   [[nodiscard]] Result<InputRounding> input_rounding(const TensorInfo& tensor) const noexcept override;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;
 

@@ -52,6 +52,12 @@ std::string JoinedSource::called(std::string_view name) const {
   return model_->called(name);
 }
 
+std::string JoinedSource::wrong_shape(const TensorInfo& tensor, const std::array<std::uint64_t, 4>& wanted) const {
+  const auto index = static_cast<std::size_t>(&tensor - infos_.data());
+  const bool is_of_heads = index >= infos_.size() - names_.size();
+  return (is_of_heads ? *heads_->source : *model_).wrong_shape(*own_[index], wanted);
+}
+
 Result<InputRounding> JoinedSource::input_rounding(const TensorInfo& tensor) const noexcept {
   const auto index = static_cast<std::size_t>(&tensor - infos_.data());
   return index < infos_.size() - names_.size() ? model_->input_rounding(*own_[index]) : InputRounding();

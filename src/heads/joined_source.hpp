@@ -24,6 +24,7 @@ class JoinedSource final : public ModelSource {
   [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept override;
   [[nodiscard]] Status read(const TensorInfo& tensor, std::uint64_t offset, std::span<std::byte> out) const noexcept override;
   [[nodiscard]] std::string called(std::string_view name) const override;
+  [[nodiscard]] std::string wrong_shape(const TensorInfo& tensor, const std::array<std::uint64_t, 4>& wanted) const override;
   [[nodiscard]] Result<InputRounding> input_rounding(const TensorInfo& tensor) const noexcept override;
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept override;
 

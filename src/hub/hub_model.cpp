@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "core/error.hpp"
 #include "core/printable.hpp"
@@ -235,7 +237,9 @@ std::string HubModel::wrong_shape(const TensorInfo& tensor, const std::array<std
   const Recipe& recipe = made_[static_cast<std::size_t>(&tensor - infos_.data())].recipe;
   const bool is_stack = recipe.parts.size() > 1;
   std::vector<std::uint64_t> own, expected;
-  const std::uint32_t n_dims = is_stack ? tensor.n_dims - 1 : tensor.n_dims;
+  std::uint32_t n_dims = tensor.n_dims;
+  for (std::uint32_t i = n_dims; i < wanted.size(); ++i) n_dims = wanted[i] > 1 ? i + 1 : n_dims;
+  if (is_stack) --n_dims;
   for (std::uint32_t i = n_dims; i-- > 0;) expected.push_back(wanted[i]);
   if (recipe.parts.empty()) {
     for (std::uint32_t i = n_dims; i-- > 0;) own.push_back(tensor.dims[i]);
@@ -243,8 +247,19 @@ std::string HubModel::wrong_shape(const TensorInfo& tensor, const std::array<std
     const std::span<const std::uint64_t> dims = recipe.parts.front().matrix->dims();
     own.assign(dims.begin(), dims.end());
   }
-  if (recipe.transposed_rows != 0 && expected.size() >= 2) std::swap(expected[expected.size() - 1], expected[expected.size() - 2]);
+  const auto in_file_order = [&](std::vector<std::uint64_t>& dims) {
+    if (recipe.transposed_rows != 0 && dims.size() >= 2) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+  };
+  in_file_order(expected);
   std::string text = fmt::format("its shape is [{}]", fmt::join(own, ", "));
+  const auto values = [](std::span<const std::uint64_t> dims) { return std::accumulate(dims.begin(), dims.end(), std::uint64_t{1}, std::multiplies<>()); };
+  const std::uint64_t used = values(std::span(tensor.dims).first(tensor.n_dims)) / std::max<std::uint64_t>(1, recipe.parts.size());
+  if (values(own) != used) {  // one half of a fused matrix, for example
+    std::vector<std::uint64_t> part(tensor.dims.begin(), tensor.dims.begin() + std::min(tensor.n_dims, n_dims));
+    std::ranges::reverse(part);
+    in_file_order(part);
+    text += fmt::format(", of which the model uses [{}] here", fmt::join(part, ", "));
+  }
   if (is_stack) text += fmt::format(", and there are {} of them", recipe.parts.size());
   text += fmt::format("; config.json says [{}]", fmt::join(expected, ", "));
   if (is_stack) text += fmt::format(" and {}", wanted[n_dims]);

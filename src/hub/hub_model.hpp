@@ -13,7 +13,6 @@
 #include <tessera/extend/files/model_source.hpp>
 
 #include "files/safetensors/safetensors_folder.hpp"
-#include "files/stated_shapes.hpp"
 #include "hub/hub_settings.hpp"
 #include "hub/quantised/quantisation.hpp"
 #include "hub/recipe.hpp"
@@ -21,7 +20,7 @@
 
 namespace tessera::detail::hub {
 
-class HubModel final : public ModelSource, public StatesShapes {
+class HubModel final : public ModelSource {
  public:
   // Opens a folder, and reads its configurations and the headers of its safetensors files. Errors (the message names the file and the
   // key or tensor): not_found; corrupt_file; unsupported; io; cancelled, by `stop`.

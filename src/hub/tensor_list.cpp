@@ -110,7 +110,7 @@ Status TensorList::make() {
   }
   TESSERA_TRY_STATUS(add_constants());
   TESSERA_TRY_STATUS(add_strangers());
-  if (!has_quantised_) TESSERA_TRY_STATUS(quantisation_.check_used());
+  if (!has_quantised_) TESSERA_TRY_STATUS(quantisation_.check_used(model_.folder_));
   finish();
   return {};
 }

@@ -59,8 +59,11 @@ TEST_CASE("keys that change what is computed are refused by name and value", "[a
   check_problem(base, with("layer_replication", "[[0, 2]]"), ErrorCode::unsupported, {"layer_replication", "[[0, 2]]"});
   check_problem(base, with("modules_to_save", R"(["lm_head"])"), ErrorCode::unsupported, {"modules_to_save", "lm_head"});
   check_problem(base, with("bias", R"("all")"), ErrorCode::unsupported, {"bias", "all"});
-  for (const std::string_view rank : {"0", "2147483648", "0.5", "\"4\""}) check_problem(base, with("r", rank), ErrorCode::corrupt_file, {"r"});
-  check_problem(base, with("r", "7"), ErrorCode::corrupt_file, {"lora_A has rank", "states 7", "rank_pattern"});
+  for (const std::string_view rank : {"0", "0.5"}) check_problem(base, with("r", rank), ErrorCode::corrupt_file, {"adapter_config.json: r", "at least 1"});
+  check_problem(base, with("r", "\"4\""), ErrorCode::corrupt_file, {"adapter_config.json: r", "expected a number"});
+  for (const std::string_view rank : {"7", "2147483648"}) {
+    check_problem(base, with("r", rank), ErrorCode::corrupt_file, {"the matrices have rank", "states " + std::string(rank), "rank_pattern"});
+  }
   check_problem(base, with("rank_pattern", R"({"q_proj": 9})"), ErrorCode::corrupt_file, {"q_proj", "states 9"});
   copy.write("adapter_config.json", R"({"peft_type": "IA3"})");
   check_problem(base, copy.path(), ErrorCode::unsupported, {"peft_type", "IA3", "LORA"});

@@ -112,10 +112,10 @@ TEST_CASE("a model without an index") {
   SECTION("a part that a download has not finished") {
     folder.write_tensor(kOne, "a");
     folder.write(kTwo + ".part", "");
-    CHECK_THAT(folder.error(), Catch::Contains(kTwo + " is missing (1 of the model's 2 files are there): download it. The download is unfinished ('") &&
-                                   Catch::Contains(kTwo + ".part' is left of it): run it again"));
+    CHECK_THAT(folder.error(), Catch::Contains(kTwo + " is missing (1 of the model's 2 files are there): download it. Perhaps the download is unfinished ('") &&
+                                   Catch::Contains(kTwo + ".part' is left of one): run it again"));
     folder.write_index(kMap);
-    CHECK_THAT(folder.error(), Catch::Contains(kTwo + " is missing: 1 of the model's 2 files are not there") && Catch::Contains(kTwo + ".part' is left of it"));
+    CHECK_THAT(folder.error(), Catch::Contains(kTwo + " is missing: 1 of the model's 2 files are not there") && Catch::Contains(kTwo + ".part' is left of one"));
   }
   SECTION("files that do not belong together") {
     folder.write_tensor("a.safetensors", "a");

@@ -122,7 +122,7 @@ def main():
         results = [check(case, options, folder) for case in package_folders.CASES if not options.only or options.only in case.name]
     skipped = results.count(None)
     print(f"{results.count(True)} of {len(results) - skipped} good{f', {skipped} skipped' if skipped else ''}")
-    return False in results
+    return False in results or True not in results
 
 
 if __name__ == "__main__":

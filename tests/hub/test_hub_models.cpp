@@ -181,6 +181,14 @@ TEST_CASE("a path into a folder, and a folder with a GGUF file, are the model", 
   CHECK(problem(folder.path()).find("the folder has several GGUF files: give the path of one of model-00001-of-00001.gguf, other.gguf") != std::string::npos);
 }
 
+TEST_CASE("an error of shapes says which part of a fused tensor the model uses", "[hub]") {
+  ChangedFolder halves("granitemoe"), turned("gpt-oss");
+  halves.replace("config.json", "\"intermediate_size\": 24", "\"intermediate_size\": 40");
+  CHECK(problem(halves.path()).find("its shape is [6, 48, 32], of which the model uses [6, 24, 32] here; config.json says [6, 40, 32]") != std::string::npos);
+  turned.replace("config.json", "\"intermediate_size\": 20", "\"intermediate_size\": 40");
+  CHECK(problem(turned.path()).find("its shape is [6, 32, 40], of which the model uses [6, 32, 20] here; config.json says [6, 32, 40]") != std::string::npos);
+}
+
 TEST_CASE("a folder that cannot be loaded is refused with the file and the key", "[hub]") {
   ChangedFolder folder("llama-bias");
   std::string wanted;
@@ -265,7 +273,7 @@ TEST_CASE("a folder that cannot be loaded is refused with the file and the key",
     fs::remove(folder.path() / "model.safetensors");
     fs::create_directories(folder.path() / ".cache/huggingface/download");
     folder.write(".cache/huggingface/download/AbC=.0011.incomplete", "");
-    wanted = "The download is unfinished ('" + (folder.path() / ".cache/huggingface/download/AbC=.0011.incomplete").string() + "' is left of it): run it again";
+    wanted = "Perhaps the download is unfinished ('" + (folder.path() / ".cache/huggingface/download/AbC=.0011.incomplete").string() + "' is left of one): run it again";
   }
   SECTION("a tensor that no model of the type has") {
     folder.replace("model.safetensors", "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.gate_prox.weight");

@@ -236,7 +236,12 @@ Result<PeftConfig> PeftConfig::read(const std::filesystem::path& folder) {
     TESSERA_TRY(config.usual_rank, reader.number(*rank, "r"));
     if (config.usual_rank < 1.0) return reader.error(ErrorCode::corrupt_file, "r", "the rank is {}; expected at least 1", config.usual_rank);
   }
-  TESSERA_TRY_STATUS(reader.pattern("rank_pattern", config.ranks));
+  // The tensors state the ranks too, so a rank_pattern that cannot be matched only leaves the comparison out.
+  if (const Status ranks = reader.pattern("rank_pattern", config.ranks); !ranks) {
+    if (ranks.error().code() == ErrorCode::out_of_memory) return ranks.error();
+    config.usual_rank = 0.0;
+    config.ranks = {};
+  }
   TESSERA_TRY(config.is_rank_stabilised, reader.flag("use_rslora"));
   TESSERA_TRY(config.has_lengths, reader.flag("use_dora"));
   TESSERA_TRY(config.invocation, reader.tokens("alora_invocation_tokens"));
@@ -248,11 +253,12 @@ Result<PeftConfig> PeftConfig::read(const std::filesystem::path& folder) {
 }
 
 Result<float> PeftConfig::scale_of(std::string_view module, std::uint64_t rank) {
-  TESSERA_TRY(const double stated, ranks.number_of(module, usual_rank > 0.0 ? usual_rank : static_cast<double>(rank)));
-  if (stated != static_cast<double>(rank)) {
+  const auto stated = ranks.number_of(module, usual_rank > 0.0 ? usual_rank : static_cast<double>(rank));
+  if (!stated && stated.error().code() == ErrorCode::out_of_memory) return stated.error();
+  if (stated && *stated != static_cast<double>(rank)) {
     return make_error(ErrorCode::corrupt_file,
-                      "{}: lora_A has rank {}, but adapter_config.json states {} (r or rank_pattern): the two files do not belong together",
-                      printable(module, 160), rank, stated);
+                      "{}: the matrices have rank {}, but adapter_config.json states {} (r, or the first key of rank_pattern that matches): correct the file, or download both files again",
+                      printable(module, 160), rank, *stated);
   }
   TESSERA_TRY(const double own, alphas.number_of(module, alpha));
   return static_cast<float>(own / (is_rank_stabilised ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)));

@@ -88,7 +88,7 @@ std::optional<NumberedName> numbered(std::string_view file) {
 }
 
 // Finds the files of a model that has several files and no index, by the numbers in the files' names.
-Result<SafetensorsParts> numbered_parts(const std::string& folder, const std::vector<std::string>& files, const std::string& left) {
+Result<SafetensorsParts> numbered_parts(const fs::path& folder, const std::vector<std::string>& files) {
   const auto first = numbered(files.front());
   bool alike = first && first->count > 0 && first->count <= kMaxFiles;
   for (const std::string& file : files) {
@@ -96,7 +96,7 @@ Result<SafetensorsParts> numbered_parts(const std::string& folder, const std::ve
     alike = alike && name && name->stem == first->stem && name->count == first->count;
   }
   if (!alike) {
-    return error_at(ErrorCode::unsupported, folder,
+    return error_at(ErrorCode::unsupported, os::text_of(folder),
                     "there are {} .safetensors files ('{}', '{}' ...), and no {} says how they belong together: "
                     "download the index, or "
                     "open one of the files by its path",
@@ -105,8 +105,8 @@ Result<SafetensorsParts> numbered_parts(const std::string& folder, const std::ve
   for (std::uint32_t i = 0; i < first->count; ++i) {
     const std::string wanted = fmt::format("{}-{:05}-of-{:05}{}", first->stem, i + 1, first->count, kEnding);
     if (!has_name(files, wanted)) {
-      return error_at(ErrorCode::not_found, folder, "{} is missing ({} of the model's {} files are there): download it{}",
-                      printable(wanted), files.size(), first->count, left);
+      return error_at(ErrorCode::not_found, os::text_of(folder), "{} is missing ({} of the model's {} files are there): download it{}",
+                      printable(wanted), files.size(), first->count, left_by_download(folder));
     }
   }
   return SafetensorsParts{files, nullptr};
@@ -186,15 +186,17 @@ std::string left_by_download(const fs::path& folder) {
   // .aria2: aria2 keeps this file beside the unfinished one.
   constexpr std::string_view kUnfinished[] = {".incomplete", ".part", ".partial", ".crdownload", ".download", ".aria2"};
   // In the cache of huggingface_hub a model's folder is snapshots/COMMIT, which has links to files of ../../blobs.
-  for (const fs::path& place : {folder, folder / ".cache" / "huggingface" / "download", folder / ".." / ".." / "blobs"}) {
+  std::vector<fs::path> places = {folder, folder / ".cache" / "huggingface" / "download"};
+  if (folder.parent_path().filename() == "snapshots") places.push_back(folder.parent_path().parent_path() / "blobs");
+  for (const fs::path& place : places) {
     std::vector<std::string> names;
     if (os::names_in_folder(place, kMaxFolderEntries, names) != 0) continue;
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
       const bool is_unfinished = std::any_of(std::begin(kUnfinished), std::end(kUnfinished), [&](std::string_view end) { return name.ends_with(end); });
       if (!is_unfinished) continue;
-      return fmt::format(". The download is unfinished ('{}' is left of it): run it again, and it goes on where it stopped",
-                         printable(os::text_of(place.lexically_normal() / os::path_of(name)), 300));
+      return fmt::format(". Perhaps the download is unfinished ('{}' is left of one): run it again, and it goes on where it stopped",
+                         printable(os::text_of(place / os::path_of(name)), 300));
     }
   }
   return {};
@@ -264,7 +266,7 @@ Result<SafetensorsParts> find_parts(const fs::path& folder, const std::stop_toke
   if (files.empty()) files = names.safetensors;  // all are consolidated-00001-of-0000N
   if (files.size() == 1 && !(numbered(files.front()) && numbered(files.front())->count > 1))
     return SafetensorsParts{files, nullptr};
-  return numbered_parts(name, files, left_by_download(folder));
+  return numbered_parts(folder, files);
 }
 
 }  // namespace tessera::detail

@@ -129,8 +129,9 @@ Result<std::shared_ptr<const Matrix>> Quantisation::find(const SafetensorsFolder
   return std::shared_ptr<const Matrix>();
 }
 
-Status Quantisation::check_used() const {
+Status Quantisation::check_used(const SafetensorsFolder& folder) const {
   if (method_ == nullptr || method_->packed.empty()) return {};
+  if (std::ranges::any_of(folder.tensors(), [&](const SafetensorsTensor& tensor) { return tensor.name.ends_with(method_->packed); })) return {};
   return error_at(ErrorCode::corrupt_file, fmt::format("{}.quant_method", kPlace),
                   "the value is \"{}\", but no tensor is quantised (none has a name that ends in \"{}\"): config.json and the *.safetensors are of different models; "
                   "download both from the same place, or remove quantization_config if the weights are meant to be plain",

@@ -25,8 +25,8 @@ class Quantisation {
   // Returns the quantised matrix that takes the place of an unquantised tensor with the name `name` ("....q_proj.weight"); nullptr if the
   // folder has no quantised matrix of that name. Errors (the message names the tensor): corrupt_file; unsupported.
   [[nodiscard]] Result<std::shared_ptr<const Matrix>> find(const SafetensorsFolder& folder, std::string_view name) const;
-  // To be called if the folder has no quantised matrix. Error: corrupt_file, the method's folders always have some.
-  [[nodiscard]] Status check_used() const;
+  // To be called if the model uses no quantised matrix. Error: corrupt_file, the folder has none, and the method's folders always have some.
+  [[nodiscard]] Status check_used(const SafetensorsFolder& folder) const;
   // Returns how the inputs of one matrix are rounded. `weight` is the first tensor of the matrix. Errors: unsupported, tessera does not
   // compute this rounding (the message names the key); corrupt_file, a scale is missing or is not a positive number.
   [[nodiscard]] Result<InputRounding> input_rounding(const SafetensorsFolder& folder, const SafetensorsTensor& weight) const;

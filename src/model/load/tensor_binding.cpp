@@ -5,7 +5,6 @@
 #include <string>
 
 #include "files/ggml_types.hpp"
-#include "files/stated_shapes.hpp"
 #include "formats/formats.hpp"
 #include "model/draft_heads.hpp"
 #include "core/checked.hpp"
@@ -135,9 +134,8 @@ class Binder {
     const std::uint64_t second = row.is_matrix() ? expected.outputs : expected.count;
     const std::uint64_t third = row.is_matrix() ? expected.count : 1;
     if (tensor->dims[0] != expected.inputs || tensor->dims[1] != second || tensor->dims[2] != third || tensor->dims[3] != 1) {
-      if (const auto* files = dynamic_cast<const StatesShapes*>(&source_)) {
-        return error_at(ErrorCode::corrupt_file, place_of(*tensor), "{}", files->wrong_shape(*tensor, {expected.inputs, second, third, 1}));
-      }
+      const std::string sentence = source_.wrong_shape(*tensor, {expected.inputs, second, third, 1});
+      if (!sentence.empty()) return error_at(ErrorCode::corrupt_file, place_of(*tensor), "{}", sentence);
       return error_at(ErrorCode::corrupt_file, place_of(*tensor), "its shape is {}; the model's metadata says [{}{}{}]",
                       shape_text(*tensor), expected.inputs, row.is_matrix() ? fmt::format(", {}", expected.outputs) : "",
                       row.count != nullptr ? fmt::format(", {}", expected.count) : "");
