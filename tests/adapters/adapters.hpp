@@ -25,38 +25,39 @@ struct AdapterGolden {
   std::vector<std::pair<std::string, float>> adapters;
 };
 
-// Returns the goldens of the adapters in GGUF (gguf.txt), which tests/golden/adapter_gguf.py made from PEFT's. Their bases are GGUF files.
-inline std::vector<AdapterGolden> gguf_adapter_goldens() {
-  std::ifstream list(golden_dir() / "adapters" / "gguf.txt");
+// Calls read(golden, words) for each line of a list in data/adapters, after name, base, first_row and tolerance were read.
+template <class Read>
+std::vector<AdapterGolden> listed_goldens(std::string_view list, Read read) {
+  std::ifstream lines(golden_dir() / "adapters" / list);
   std::vector<AdapterGolden> goldens;
-  for (std::string line; std::getline(list, line);) {
+  for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line.front() == '#') continue;
     AdapterGolden golden;
-    float scale = 0.0f;
     std::istringstream words(line);
-    words >> golden.name >> golden.base >> golden.first_row >> golden.tolerance >> scale;
-    golden.base += ".gguf";
-    golden.adapters.emplace_back(golden.name + ".gguf", scale);
+    words >> golden.name >> golden.base >> golden.first_row >> golden.tolerance;
+    read(golden, words);
     goldens.push_back(golden);
   }
   return goldens;
 }
 
 inline std::vector<AdapterGolden> adapter_goldens() {
-  std::ifstream manifest(golden_dir() / "adapters" / "manifest.txt");
-  std::vector<AdapterGolden> goldens;
-  for (std::string line; std::getline(manifest, line);) {
-    if (line.empty() || line.front() == '#') continue;
-    AdapterGolden golden;
-    std::istringstream words(line);
-    words >> golden.name >> golden.base >> golden.first_row >> golden.tolerance;
+  return listed_goldens("manifest.txt", [](AdapterGolden& golden, std::istream& words) {
     for (std::string use; words >> use;) {
       const std::size_t colon = use.rfind(':');
       golden.adapters.emplace_back(use.substr(0, colon), std::stof(use.substr(colon + 1)));
     }
-    goldens.push_back(golden);
-  }
-  return goldens;
+  });
+}
+
+// Returns the goldens of the adapters in GGUF, which tests/golden/adapter_gguf.py made from PEFT's. Their bases are GGUF files.
+inline std::vector<AdapterGolden> gguf_adapter_goldens() {
+  return listed_goldens("gguf.txt", [](AdapterGolden& golden, std::istream& words) {
+    float scale = 0.0f;
+    words >> scale;
+    golden.base += ".gguf";
+    golden.adapters.emplace_back(golden.name + ".gguf", scale);
+  });
 }
 
 // A model and the facts of it that adapters are read for.
