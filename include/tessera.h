@@ -116,8 +116,8 @@ TESSERA_API void tessera_stop_free(tessera_stop* stop);
 
 /* Bytes that the host reads for the library: a model, a saved session. */
 typedef struct tessera_source {
-  size_t size;            /* of this struct */
-  uint64_t bytes;         /* of the source */
+  size_t size;            /* bytes of this struct */
+  uint64_t bytes;         /* bytes of the source */
   /* Copies bytes [offset, offset + n) to `to`; returns 0, or any other number for an error. Called from several threads at once. */
   int32_t (*read)(void* user, uint64_t offset, void* to, size_t n);
   void* user;
@@ -158,8 +158,8 @@ TESSERA_API int32_t tessera_engine_load_source(const tessera_source* source, con
 /* Returns as JSON the bytes that loading with these options would take, without loading: weights, kv, peak, ... */
 TESSERA_API int32_t tessera_plan(const char* path, size_t path_size, const tessera_engine_options* options, tessera_text** json,
                                  tessera_error** error);
-/* Return JSON: the bytes of this engine; the kernel of each operation; the model's sizes and its file's keys (lists left out); KV memory and
- * the prefix index now. */
+/* Return JSON. plan: the bytes of this engine. explain: the kernel of each operation. metadata: the model's sizes, and its file's keys (lists
+ * left out). figures: KV memory and the prefix index now. */
 TESSERA_API int32_t tessera_engine_plan(const tessera_engine* engine, tessera_text** json, tessera_error** error);
 TESSERA_API int32_t tessera_engine_explain(const tessera_engine* engine, tessera_text** json, tessera_error** error);
 TESSERA_API int32_t tessera_engine_metadata(const tessera_engine* engine, tessera_text** json, tessera_error** error);
@@ -177,7 +177,7 @@ enum { TESSERA_CONTROL_OMIT = 0, TESSERA_CONTROL_SHOW = 1 };      /* control tok
 enum { TESSERA_START_SEQUENCE = 0, TESSERA_START_CONTINUATION = 1 }; /* decoded text begins a sequence, or goes on */
 enum { TESSERA_TOKEN_CONTROL = 1, TESSERA_TOKEN_END = 2, TESSERA_TOKEN_SUPPRESSED = 4 }; /* bits; END: ends a text or a turn */
 
-/* Returns the tokens of a text. Any bytes encode. Errors: invalid_state, a model without a vocabulary. */
+/* Returns the tokens of a text. Any bytes can be encoded. Errors: invalid_state, a model without a vocabulary. */
 TESSERA_API int32_t tessera_encode(const tessera_engine* engine, const char* text, size_t text_size, int32_t bos, int32_t special,
                                    tessera_tokens** tokens, tessera_error** error);
 /* Returns the text of tokens: always UTF-8, with U+FFFD for bytes that form no character. */
@@ -219,7 +219,7 @@ typedef struct tessera_append_options {
   /* Called after each step of a long prompt with the number of computed tokens and of all tokens, on the calling thread. Returns 0 to go
    * on; any other number cancels. */
   int32_t (*progress)(void* user, size_t done, size_t total);
-  void* user;               /* of progress; used only during the call, so there is no drop */
+  void* user;               /* argument of progress; used only during the call, so there is no drop */
 } tessera_append_options;
 
 /* Makes an empty session. json: context, kv_dtype, window, ...: docs/reference/c-options.md#session */
@@ -239,14 +239,14 @@ TESSERA_API int32_t tessera_session_tokens(const tessera_session* session, const
 TESSERA_API size_t tessera_session_position(const tessera_session* session);        /* tokens whose keys and values are computed */
 TESSERA_API uint64_t tessera_session_next_position(const tessera_session* session); /* for tessera_sampler_sample() */
 TESSERA_API int32_t tessera_session_info(const tessera_session* session, tessera_text** json, tessera_error** error); /* sizes, JSON */
-/* Appends the tokens, and writes ln p(token | all tokens before it) of each token to scores [count]. The value of an empty session's first
- * token is NaN. */
+/* Appends the tokens, and writes ln p(token | all tokens before it) of each token to scores [count]. If the session was empty, scores[0]
+ * is NaN. */
 TESSERA_API int32_t tessera_session_score(tessera_session* session, const int32_t* tokens, size_t count, float* scores,
                                           const tessera_append_options* options, tessera_error** error);
 TESSERA_API int32_t tessera_session_add_pending(tessera_session* session, int32_t token, tessera_error** error); /* the next call computes it */
 TESSERA_API int32_t tessera_session_truncate(tessera_session* session, size_t position, tessera_error** error);  /* drops tokens from there on */
 /* Removes tokens [first, last). Later tokens move up. The session is then edited: its keys and values are not those that the model would
- * compute. Error: unsupported. */
+ * compute. Error: unsupported, for example with recurrent layers or loaded draft heads. */
 TESSERA_API int32_t tessera_session_remove(tessera_session* session, size_t first, size_t last, tessera_error** error);
 /* Keeps the first `sinks` and the last `window` tokens, and removes the tokens between, as tessera_session_remove() does. */
 TESSERA_API int32_t tessera_session_keep_window(tessera_session* session, size_t sinks, size_t window, tessera_error** error);
@@ -267,7 +267,7 @@ TESSERA_API int32_t tessera_session_verify(const tessera_session* session, const
 TESSERA_API int32_t tessera_session_save(const tessera_session* session, const char* path, size_t path_size, tessera_error** error);
 TESSERA_API int32_t tessera_session_save_to(const tessera_session* session, int32_t (*sink)(void* user, const void* bytes, size_t n),
                                             void* user, tessera_error** error);
-/* Read a saved session: from a file, or from the host. json: options as of a new session. */
+/* Read a saved session: from a file, or from the host. json: the options, as for a new session. */
 TESSERA_API int32_t tessera_session_restore(const tessera_engine* engine, const char* path, size_t path_size, const char* json,
                                             size_t json_size, tessera_session** session, tessera_error** error);
 TESSERA_API int32_t tessera_session_restore_from(const tessera_engine* engine, const tessera_source* source, const char* json,
@@ -291,16 +291,16 @@ typedef struct tessera_adapter_list {
   size_t size;
   const tessera_adapter* const* adapters;
   const float* scales;      /* factor of each adapter's change; 0: the adapter is not used. NULL: 1 for all */
-  /* First position that each adapter changes. TESSERA_FROM_DEFAULT, or NULL for all: 0, or for an adapter with an invocation: the last
-   * place in the tokens of a call (tessera_session_append(), a prompt) where the invocation begins. Until a call's tokens contain the
-   * invocation, the adapter is not active. */
+  /* First position that each adapter changes. TESSERA_FROM_DEFAULT (NULL: for all adapters) means 0 for an adapter without an invocation.
+   * For an adapter with an invocation it means the last place in the tokens of a call (tessera_session_append(), a prompt) where the
+   * invocation begins; until a call's tokens contain the invocation, the adapter is not active. */
   const uint64_t* from;
   size_t count;
 } tessera_adapter_list;
 
 /* Loads an adapter for the engine's model: a GGUF file, or a folder of PEFT (adapter_config.json). Sessions may compute meanwhile. The same
  * adapter, loaded twice, takes memory once. Any thread. Errors name the file and the tensor or key: not_found; corrupt_file; unsupported, such
- * as an adapter for another architecture; over_budget, "adapter_budget" of the engine; io; cancelled. */
+ * as an adapter for another architecture; over_budget, the engine's "adapter_budget" is used up; io; cancelled. */
 TESSERA_API int32_t tessera_adapter_load(const tessera_engine* engine, const char* path, size_t path_size,
                                          const tessera_adapter_options* options, tessera_adapter** adapter, tessera_error** error);
 /* Return the name of the adapter, and of the model for which it was made, as its file says; "" if the file does not. Any thread, as for all
@@ -346,7 +346,7 @@ TESSERA_API int32_t tessera_outputs_row(const tessera_outputs* outputs, size_t r
                                         tessera_error** error);
 TESSERA_API void tessera_outputs_free(tessera_outputs* outputs);
 /* Writes the embedding of a text's tokens to values [value_count]; value_count must be the size of the embedding (the error says the size).
- * json: as tessera_embed_texts(). */
+ * json: as for tessera_embed_texts(). */
 TESSERA_API int32_t tessera_embed(const tessera_engine* engine, const int32_t* tokens, size_t count, const char* json, size_t json_size,
                                   float* values, size_t value_count, tessera_error** error);
 /* Computes the embeddings of texts; text i has sizes[i] bytes. Row i of `vectors` (tessera_outputs_row()) is the vector of text i, and does
@@ -451,7 +451,7 @@ TESSERA_API int32_t tessera_piece_call_is_broken(const tessera_piece* piece);
  * keys of a conversation. Tools are left out if the template does not print them. */
 TESSERA_API int32_t tessera_render_chat(const tessera_engine* engine, const char* json, size_t json_size, const char* options,
                                         size_t options_size, tessera_tokens** tokens, tessera_text** text, tessera_error** error);
-/* Makes a conversation. json: as tessera_render_chat(), and may be empty. options: docs/reference/c-options.md#conversation. If the
+/* Makes a conversation. json: as for tessera_render_chat(); may be empty. options: docs/reference/c-options.md#conversation. If the
  * template does not print tools, the prompt describes the tools in words, and the model's calls are read as "hermes". With the option
  * output_format, neither happens. */
 TESSERA_API int32_t tessera_conversation_create(const tessera_engine* engine, const char* json, size_t json_size, const char* options,

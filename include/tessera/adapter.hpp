@@ -77,9 +77,9 @@ class Adapter {
 struct AdapterUse {
   Adapter adapter = {};
   float scale = 1.0f;  // factor of the adapter's change; 0: the adapter is not used
-  // Position of the first token that the adapter changes. nullopt, adapter without an invocation: 0. nullopt, adapter with an invocation:
-  // the position at which the invocation begins in the tokens that a call appends (Session::append(), Request::prompt), at its last place
-  // if it occurs several times. Until a call's tokens contain the invocation, the adapter changes nothing.
+  // Position of the first token that the adapter changes. nullopt: 0, if the adapter has no invocation. If it has one, nullopt means the
+  // position at which the invocation begins in the tokens that a call appends (Session::append(), Request::prompt); if these tokens contain
+  // the invocation several times, the last place counts. Until a call's tokens contain it, the adapter changes nothing.
   std::optional<std::uint64_t> from = {};
 };
 

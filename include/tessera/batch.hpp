@@ -84,15 +84,15 @@ class Batch {
 };
 
 struct ForwardOptions {
-  // The layers to compute: first_layer to last_layer - 1. A part of the layers is for pipelines in which several engines compute one part
-  // each. If first_layer is above 0, the rows must have embeddings (the output of the part before). If last_layer is below the number of
-  // layers, there are no logits. All forward() calls of a session must have the same range.
+  // The layers to compute: first_layer to last_layer - 1. Choose a part of the layers for a pipeline, in which each engine computes one part
+  // of the model. If first_layer is above 0, the rows must have embeddings: the results Want::hidden of the part before. If last_layer is
+  // below the number of layers, there are no logits. All forward() calls of a session must have the same range.
   std::uint32_t first_layer = 0;
   std::uint32_t last_layer = std::numeric_limits<std::uint32_t>::max();  // cut to the number of layers
   std::stop_token stop = {};  // stops all sessions; checked before every layer
 };
 
-// The results of a batch. The functions name a row by its index in the batch.
+// The results of a batch. Argument `i` of the functions is the index of a row in the batch.
 class Outputs {
  public:
   // Returns the numbers that the row wanted (see Want for their kind and size); empty if the row wanted none or its session failed.

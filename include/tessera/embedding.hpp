@@ -28,26 +28,30 @@ namespace detail {
 class EmbeddingMaker;
 }
 
-// What a text is used for. Some models were trained with a prompt in front of queries or of documents, and state this prompt in their
-// files.
+// Says what a text is used for, and so which prompt is put in front of it. Some models were trained with a prompt in front of queries or of
+// documents, and state this prompt in their files.
 enum class TextRole : std::int32_t {
   plain = 0,     // no prompt
   query = 1,     // the model's prompt for queries, if it has one
   document = 2,  // the model's prompt for documents, if it has one
 };
 
-// What happens to a text that has more tokens than the model reads (EmbedOptions::most_tokens).
+// Says what happens to a text that has more tokens than the model reads (EmbedOptions::most_tokens).
 enum class LongText : std::int32_t {
   cut = 0,      // only the first tokens are read (Embeddings::was_cut())
   refuse = 1,   // the text is an error: invalid_argument
-  windows = 2,  // windows of the text are read one by one; the text's vector is the mean of the windows' vectors, weighted by their tokens
+  // Windows of the text are read one by one. The text's vector is the mean of the windows' vectors, weighted by their numbers of tokens.
+  // Error with Pooling::none: invalid_argument.
+  windows = 2,
 };
 
 struct EmbedOptions {
-  Pooling pooling = Pooling::automatic;  // automatic: the model's own, or the mean if its files state none. Error: Pooling::rank
+  // automatic: the pooling that the model's files state; the mean if they state none; the first token for a model that ranks
+  // (Pooling::rank). To choose Pooling::rank yourself is an error: invalid_argument.
+  Pooling pooling = Pooling::automatic;
   TextRole role = TextRole::plain;
   std::optional<std::string> prompt = {};  // text in front of each text, instead of the model's prompt
-  // Special::parse: the name of a control token in a text becomes this token, as in sentence-transformers. as_text: it stays letters.
+  // Special::parse: the name of a control token in a text becomes this token, as in sentence-transformers. as_text: the name stays letters.
   Special special = Special::as_text;
   // Number of values of each vector. A smaller number than the model's keeps only the first values, for models that were trained for this
   // (Matryoshka embeddings; Kusupati et al. 2022). 0: all values.
@@ -55,9 +59,11 @@ struct EmbedOptions {
   // true: each vector is scaled to length 1, even if the model's files do not ask for it. A vector of zeros stays as it is.
   bool normalises = true;
   LongText long_text = LongText::cut;
-  std::uint32_t overlap = 0;        // LongText::windows: tokens that a window shares with the one before it. A prompt is in the first window only
-  // The largest number of tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0: the number in
-  // the model's files; if they state none, the context.
+  // Only for LongText::windows: number of tokens that a window shares with the window before it; less than a window has. A prompt is in the
+  // first window only.
+  std::uint32_t overlap = 0;
+  // The largest number of tokens that are read from a text, including the tokens that the tokenizer puts around the text. 0, or a number
+  // that is too large: as many as the model's files and the context allow.
   std::uint32_t most_tokens = 0;
   std::stop_token stop = {};        // checked before every layer
   // Called after each text, with the number of finished texts and the number of all texts. Return false to cancel.
@@ -94,7 +100,10 @@ class Embeddings {
 
 struct RerankOptions {
   std::string instruction = {};   // the task in a sentence, for models that accept one (Qwen3-Reranker); empty: the model's usual task
-  std::uint32_t most_tokens = 0;  // most tokens of query and document together (both are cut at their ends); 0: as the model's files say
+  // The largest number of tokens that are read for a document: query, document, and the tokens around them. If there are more, a
+  // cross-encoder's query and document are cut at their ends; for a decoder, the document (and then the query) is cut at its end. 0: as many
+  // as the context allows, and for a cross-encoder the model's files.
+  std::uint32_t most_tokens = 0;
   std::stop_token stop = {};      // checked before every layer
 };
 

@@ -54,7 +54,9 @@ enum class TokenizerUse : std::int32_t {
 
 enum class Fallback : std::int32_t {
   allow = 0,
-  refuse = 1,  // load() fails if an operation would run without its best kernel
+  // load() fails if an operation would run without its best kernel, or if the file does not name its pre-tokenizer
+  // (Tokenizer::pre_tokenizer_is_assumed()).
+  refuse = 1,
 };
 
 // A callback that load() calls while it reads the weights. done: bytes read so far; total: bytes to read in all. Return false to cancel.
@@ -78,8 +80,8 @@ struct EngineOptions {
   // Errors: those of reading the file; invalid_argument, the heads are for a model of another width, vocabulary or number of layers, or
   // `mtp` loads heads too; unsupported, heads of another kind.
   std::filesystem::path draft_heads = {};
-  // The same heads from a GGUF source of the host (a ModelFile in memory, for example), instead of the path `draft_heads`. The engine keeps
-  // the source only while loading.
+  // Draft heads from a GGUF source of the host (a ModelFile in memory, for example), instead of from the path `draft_heads`. To set both is
+  // an error. The engine keeps the source only while loading.
   std::shared_ptr<const ModelSource> draft_heads_source = {};
   // Adapters (LoRA) to merge into the weights, in this order. The engine then computes as fast as without adapters. Each tensor that an
   // adapter changes is rounded to its format again. Errors: those of reading an adapter; unsupported, an adapter with an invocation
@@ -109,12 +111,12 @@ struct EngineOptions {
   // Addresses ("HOST:PORT" or "unix:PATH") of programs that compute a part of the model, on this machine or others, and that already wait
   // for an engine (serve_rank(), tessera-rank). They become ranks 1, 2, ...; this process is rank 0. Each rank has a part of the weights,
   // and the keys and values of its heads. All ranks must load the same model; a difference is an error.
-  // Failures: if a rank fails or does not answer, the call returns device_error, and nothing of the call's step is kept. Every later call
-  // fails too, until the engine is loaded again.
+  // Failures: if a rank fails or does not answer during a call, this call returns device_error, and nothing of its step is kept. Every later
+  // call that computes fails too, until the engine is loaded again.
   // Network: saving, restoring, cloning, converting and verifying a session send the other ranks' part of its keys and values. Loading an
   // adapter sends the adapter to the ranks.
   // Errors besides those of `ranks`: io or not_found, no program listens at an address; invalid_argument, an address is wrong or unknown,
-  // or a rank refuses; unsupported, kv_file or merge is set too.
+  // or a rank refuses; unsupported, kv_file or merge is set too, or `ranks` is above 1.
   std::vector<std::string> rank_addresses = {};
   std::string rank_secret = {};                          // must equal RankOptions::secret of the ranks
   // Connections to the other ranks that the host has made itself (rank_transport.hpp), instead of rank_addresses. The other processes call
@@ -122,7 +124,7 @@ struct EngineOptions {
   // process is not rank 0, or rank_addresses is set too.
   std::shared_ptr<RankTransport> rank_transport = {};
   // Milliseconds after which a rank that sends nothing during a step counts as failed. Choose a longer time than a rank computes between
-  // two exchanges with the others. With RankSplit::layers that is the time of all its layers for step_rows tokens.
+  // two exchanges with the other ranks. With RankSplit::layers, a rank computes all its layers for step_rows tokens between two exchanges.
   std::uint32_t rank_timeout_ms = 120'000;
   std::shared_ptr<Executor> executor = {};               // the host's executor, instead of a pool
   Fallback fallback = Fallback::allow;
@@ -161,8 +163,10 @@ struct EngineOptions {
 // device, and `peak` counts only the host's memory.
 struct Plan {
   std::uint64_t weights = 0;
-  std::uint64_t kv = 0;                  // bytes of one full session; paged: in whole slabs (kv_pools.hpp)
-  std::uint64_t kv_limit = 0;            // KV bytes that `peak` (or device_peak) includes: EngineOptions::kv_budget, or `kv` if kv_budget is 0
+  // Bytes of one full session; paged: in whole slabs (kv_pools.hpp). For an encoder: of at least 2 * step_rows tokens.
+  std::uint64_t kv = 0;
+  // KV bytes that `peak` (or device_peak) includes: EngineOptions::kv_budget, if it is set and sessions are paged; otherwise `kv`.
+  std::uint64_t kv_limit = 0;
   std::uint64_t kv_per_token = 0;
   std::uint64_t workspace = 0;
   std::uint64_t host = 0;                // tokenizer, tables, one session's logits, tokens and sampler
@@ -170,7 +174,7 @@ struct Plan {
   std::uint64_t loading = 0;             // bytes that only loading takes: headers, staging
   std::uint64_t peak = 0;                // most host memory at any time
   std::uint64_t device_peak = 0;         // most device memory at any time; 0: no device
-  std::uint64_t weights_per_token = 0;   // weight bytes of the file that are read for every token
+  std::uint64_t weights_per_token = 0;   // bytes, in the file, of the weights that are read for every token; not: draft heads
   std::uint32_t context = 0;             // tokens
   DType kv_dtype = DType::f32;
   WideLayers kv_wide = {};               // kv_wide.dtype is automatic if all layers have kv_dtype
@@ -179,7 +183,7 @@ struct Plan {
   KvLayout kv_layout = {};               // offsets of each layer's keys, values and states in the pages
 };
 
-// Which kernel runs an operation; a line of explain(). `operation`: the operation's name and variant, for people ("linear, few rows").
+// The kernel that runs an operation: one line of explain(). `operation`: the operation's name and variant, for people ("linear, few rows").
 // `fallback`: the reason why no better kernel runs the operation; empty: this is the best kernel.
 struct KernelUse {
   Operation kind = Operation::linear;
@@ -244,12 +248,11 @@ class Engine {
 
   // Returns the vectors of texts. A text's vector does not depend on the other texts. A step reads as many texts as fit into step_rows
   // tokens, without padding; between two steps, requests of other threads get their turn. An empty text has only the tokens that the
-  // tokenizer puts around every text. The second function takes each text as its tokens, and puts no tokens around them; a list that is too
-  // long is cut to the context, not to the length that the model's files state for texts.
+  // tokenizer puts around every text. The second function takes each text as its tokens, and puts no tokens around them; the limit of a
+  // list is the context (or EmbedOptions::most_tokens), whatever length the model's files state for texts.
   // Works with every model, but the vectors of a model that was not trained for embeddings compare texts badly. ModelSpec::pooling is the
   // pooling that the model's files state.
   // Errors: invalid_argument, an option, or a text that is too long (LongText::refuse) or has no token; invalid_state, an engine without a
-  // tokenizer; those of forward().
   // tokenizer; those of forward().
   [[nodiscard]] Result<Embeddings> embed(std::span<const std::string_view> texts, const EmbedOptions& options = {}) const noexcept;
   [[nodiscard]] Result<Embeddings> embed(std::span<const std::vector<Token>> tokens, const EmbedOptions& options = {}) const noexcept;

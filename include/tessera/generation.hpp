@@ -39,7 +39,7 @@ enum class FinishReason : std::int32_t {
 enum class EndOfGeneration : std::int32_t { stop = 0, ignore = 1 };
 
 enum class DraftLength : std::int32_t {
-  by_goodput = 0,  // the number of drafts with the most tokens a second, by measured times; 0 if drafts do not pay
+  by_goodput = 0,  // as many drafts as give the most tokens a second, by measured times; no drafts if they do not pay
   longest = 1,     // always max_drafts
 };
 
@@ -47,7 +47,7 @@ enum class DraftLength : std::int32_t {
 // them together with the token before them. A draft is kept if the sampler draws the same token at its place. So only the time changes:
 // tokens, log-probabilities, text, keys and values are the same bits as without speculation. Exception: on a backend whose bits depend on
 // the number of rows in a step, bits may differ, unless Numerics::invariant is set.
-// Needs memory for the logits of max_drafts rows.
+// Cost: memory for the logits of max_drafts rows.
 struct SpeculateOptions {
   std::shared_ptr<const Drafter> drafter = {};  // none: no speculation
   std::uint32_t max_drafts = 8;                 // drafts in a step at most, 1 to 64
@@ -109,7 +109,7 @@ struct Figures {
   double prompt_seconds = 0.0;
   double time_to_first_token = 0.0;      // prompt included
   double generation_seconds = 0.0;       // time of all tokens together
-  double tokens_per_second = 0.0;        // of the tokens after the first
+  double tokens_per_second = 0.0;        // speed of the tokens after the first one
   std::uint64_t bytes_per_token = 0;     // bytes of weights and KV cache that were read for the last token
   std::size_t steps = 0;                 // steps that produced tokens
   std::size_t drafted = 0;               // drafts that were in a step

@@ -12,8 +12,8 @@
 //
 // Pending tokens: the last token that generate() delivered is *pending*. It belongs to the sequence, but its keys and values, and the
 // logits after it, are not computed yet. The next append(), generate() or forward() computes pending tokens first; append() without tokens
-// computes nothing else. So position() may be less than tokens().size(): usually by one, and by more after truncate() in a model with a
-// sliding window.
+// computes nothing else. So position() may be less than tokens().size(): usually by one. More tokens can be pending after use_adapters(), and
+// after truncate() in a model with a sliding window.
 //
 // An empty Session (docs/headers.md) has no tokens and no context, and its engine() is empty.
 #pragma once
@@ -60,8 +60,8 @@ struct KvOptions {
   PrefixReuse prefix = PrefixReuse::automatic;  // default: on for paged sessions
   std::string salt = {};             // only sessions with equal salts share pages; a tenant's name, for example
   // In models with recurrent layers: the number of checkpoints that a session keeps (the newest ones). A checkpoint is the state after the
-  // last token of a full page, to which truncate() can go back. Each takes KvLayout::state_bytes(). kAllCheckpoints: one for every page, so
-  // that after truncate() at most a page of tokens must be computed again. Default: 2.
+  // last token of a full page, to which truncate() can go back, and takes KvLayout::state_bytes() bytes. kAllCheckpoints: a checkpoint for
+  // every page, so that after truncate() at most a page of tokens must be computed again. Default: 2.
   std::uint32_t checkpoints = 0;
   // Limit of the number of tokens that keep their keys and values (token_budget.hpp). Default: no limit. kNoTokenBudget: no limit for this
   // session, although the engine's options have one.
@@ -78,9 +78,9 @@ struct KvOptions {
 // A stream: a sequence that may go on without end (attention sinks and a window; Xiao et al. 2023). When the context is full, the session
 // is *cut*, as keep_window() does: the first `sinks` tokens and the last `window` tokens stay, and the tokens between them are removed.
 //
-// The call that fills the context cuts the session at its end. A cut needs memory. If there is none, the call still succeeds and the
-// session stays full; the next call then tries the cut first, and fails if there is still no memory. If the next call fails for another
-// reason, the cut remains.
+// The call that fills the context makes the cut before it returns. A cut needs memory. If no memory is free, this call still succeeds and
+// the session stays full; the next call then begins with the cut, and fails if there is still no memory. If the next call makes the cut and
+// then fails for another reason, the session stays cut.
 //
 // An append must fit into the room that a cut makes: `context` - `sinks` - `window` tokens. Also, a session with a stream keeps the keys
 // and values that the model's own sliding window has passed, because a cut needs them.
@@ -91,9 +91,9 @@ struct StreamOptions {
 
 struct SessionOptions {
   KvOptions kv = {};
-  std::uint32_t context = 0;  // tokens at most; 0: the engine's
+  std::uint32_t context = 0;  // most tokens of the session; 0: the engine's context (Plan::context)
   StreamOptions stream = {};
-  std::vector<AdapterUse> adapters = {};  // of the same engine; use_adapters() changes them later
+  std::vector<AdapterUse> adapters = {};  // adapters of the same engine; use_adapters() changes them later
   // A function of the host that returns the embedding with this content_hash()  [d_model], or an empty span if it does not know the
   // embedding. Purpose: a session keeps only the hashes of its embeddings. With this function it can compute embeddings again, as it does
   // with tokens: after truncate(), use_adapters() and restore(), in verify(), and after a scheduler has taken the session's pages. If a
@@ -184,14 +184,14 @@ class Session {
   // remove the end of the sequence, use truncate().) Errors: unsupported, with learned positions, keys that are normed after their
   // rotation, recurrent layers or loaded draft heads; device_error, the session is as it was but edited().
   Status remove(std::size_t first, std::size_t last) noexcept;
-  // Of the tokens that are not pending, keeps the first `sinks` and the last `window`, and removes the tokens between them (StreamingLLM;
+  // Keeps the first `sinks` and the last `window` of the tokens that are not pending, and removes the tokens between them (StreamingLLM;
   // Xiao et al. 2023). Pending tokens stay too. Errors: those of remove().
   Status keep_window(std::size_t sinks, std::size_t window) noexcept;
   // Returns whether the keys and values may differ from those that the model would compute from tokens(), because tokens were removed or
   // converted, for example.
   [[nodiscard]] bool edited() const noexcept;
 
-  // Returns another session with the same tokens. It takes no memory for keys and values: both sessions share all pages, and when one of
+  // Returns another session with the same tokens. A fork takes no memory for keys and values: both sessions share all pages, and when one of
   // them writes to a shared page, only that page is copied. Errors: invalid_state, a contiguous session: use clone().
   [[nodiscard]] Result<Session> fork() const noexcept;
   // Returns a copy with its own keys and values.

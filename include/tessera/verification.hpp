@@ -44,10 +44,11 @@ struct Verification {
 
 struct VerifyOptions {
   std::stop_token stop = {};
-  std::function<bool(std::size_t done, std::size_t total)> progress = {};  // tokens computed; false cancels
+  // Called while tokens are computed. done: tokens computed so far; total: tokens to compute. Return false to cancel.
+  std::function<bool(std::size_t done, std::size_t total)> progress = {};
   // Embeddings [n, d_model] of the session, in any order. Needed because a session keeps only content_hash() of its embeddings: verify()
-  // looks for the embeddings here, then asks SessionOptions::embedding_of. If one is missing, the session is unverifiable. Pass each
-  // content once; for an edited session, pass also the contents that edits removed.
+  // looks for the embeddings here, then asks SessionOptions::embedding_of. If an embedding is missing, the session is unverifiable. Pass
+  // each content once; for an edited session, pass also the contents that edits removed.
   std::span<const float> embeddings = {};
 };
 

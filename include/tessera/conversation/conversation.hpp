@@ -95,7 +95,7 @@ struct CompactionOptions {
 struct Compaction {
   std::size_t messages = 0;                       // messages that were taken out; 0: none was old, and nothing has changed
   std::size_t tokens_before = 0, tokens_after = 0;  // tokens of the prompt
-  std::size_t kept = 0;                           // how many of tokens_after the session had already
+  std::size_t kept = 0;                           // tokens of the new prompt (of tokens_after) that the session had already
   std::string summary{};                          // the text of summarise_old()
 };
 

@@ -12,8 +12,7 @@ namespace tessera {
 
 enum class LogLevel : std::int32_t { debug = 0, info = 1, warning = 2, error = 3, off = 4 };
 
-// Receives a message, which is one line. Any thread that calls into tessera may call this callback, but for each engine one thread at a
-// time.
+// Receives a message, which is one line. The library calls it on a thread that calls into tessera; for each engine, on one thread at a time.
 using LogCallback = std::function<void(LogLevel level, std::string_view message)>;
 
 }  // namespace tessera

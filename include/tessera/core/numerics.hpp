@@ -54,7 +54,7 @@ enum class Numerics : std::int32_t {
 // How the inputs of matrix products are rounded. Some folders (W8A8, W4A8, FP8) state a rounding to 8 bits, because their model was
 // quantised together with its activations.
 enum class Activations : std::int32_t {
-  automatic = 0,  // as `numerics` says. The folder's rounding is not applied: nearer to the model before quantisation
+  automatic = 0,  // as Numerics says; the folder's rounding is not applied. Results are nearer to those of the model before quantisation
   as_the_model_says = 1  // rounded as the folder says, like engines for GPUs; matrices for which the folder says nothing: as automatic
 };
 

@@ -32,8 +32,8 @@ enum class EarlyStopping : std::int32_t {
 
 struct BeamOptions {
   std::uint32_t beams = 4;        // sequences that are followed at once, 1 to 1024
-  std::uint32_t results = 0;      // sequences that are returned, the best first; 0: the number of beams
-  std::size_t max_tokens = 0;     // tokens of a sequence at most; 0: until the context is full
+  std::uint32_t results = 0;      // sequences that are returned, the best first; at most `beams`; 0: `beams`
+  std::size_t max_tokens = 0;     // most tokens that are added to a sequence; 0: until the context is full
   // Exponent of the length in the score of a finished sequence: (sum of ln p of its tokens, end token included) / (number of
   // tokens)^length_penalty. Above 0: long sequences are favoured. 0: the score is the plain sum. Below 0: short sequences are favoured.
   float length_penalty = 1.0f;

@@ -15,8 +15,8 @@
 namespace tessera {
 
 struct NgramOptions {
-  std::size_t shortest = 2;  // tokens at the history's end that must have occurred before
-  std::size_t longest = 8;   // most tokens at the history's end to look for
+  std::size_t shortest = 2;  // fewest tokens at the history's end that must have occurred before
+  std::size_t longest = 8;   // most tokens at the history's end that are looked for
 };
 // Makes a drafter that looks for an earlier occurrence of the history's last tokens, and drafts the tokens that followed there (prompt
 // lookup; Saxena 2023). Of all occurrences, the longest match is taken; among equally long matches, the latest. Costs next to nothing, and
@@ -25,7 +25,7 @@ struct NgramOptions {
 [[nodiscard]] Result<std::shared_ptr<const Drafter>> ngram_drafter(const NgramOptions& options = {}) noexcept;
 
 struct SuffixOptions {
-  std::size_t shortest = 1;   // tokens at the history's end that must have occurred before
+  std::size_t shortest = 1;   // fewest tokens at the history's end that must have occurred before
   float least = 0.1f;         // drafts end where the product of their probabilities (shares of occurrences in the history) falls below `least`
 };
 // Makes a drafter that takes the longest suffix of the history that has occurred before, and drafts the tokens that followed it most often.

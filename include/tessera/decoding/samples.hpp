@@ -29,7 +29,7 @@ enum class BestBy : std::int32_t {
 };
 
 struct SamplesOptions {
-  std::uint32_t samples = 1;      // 1 to 1024
+  std::uint32_t samples = 1;      // number of samples, 1 to 1024
   GenerateOptions generate = {};  // options of each sample; `stop` ends all samples
   BestBy best_by = BestBy::nothing;
 };

@@ -23,7 +23,7 @@ namespace tessera {
 
 struct RankOptions {
   std::string listen = {};               // "HOST:PORT" or "unix:PATH"; with port 0 the system chooses one
-  // Connections of your own to one engine, instead of `listen` (rank_transport.hpp). Its rank() must not be 0. `secret` is not used.
+  // Your own connections to one engine (rank_transport.hpp), used instead of `listen` and `secret`. RankTransport::rank() must not be 0.
   std::shared_ptr<RankTransport> transport = {};
   // The secret that an engine must send (EngineOptions::rank_secret). The secret, tokens and activations travel unencrypted: use a private
   // network or an encrypted tunnel.
@@ -34,7 +34,7 @@ struct RankOptions {
   // Limit of the bytes of weights, workspace, and pages of keys and values. 0: none. Pages are allocated when the engine's sequences need
   // them, and kept until the engine disconnects. A step for which there is no page left fails with out_of_memory.
   std::uint64_t memory_budget = 0;
-  LogCallback log = {};                  // gets one line for each engine that connects, is ready and disconnects
+  LogCallback log = {};                  // gets a line when an engine connects, when its part is loaded, when it disconnects, and for each error
   LoadProgress progress = {};            // progress of loading the rank's part
   std::stop_token stop = {};             // ends serve_rank()
   std::function<void(const std::string& address)> listening = {};  // called once, with the address that engines can use
@@ -45,7 +45,8 @@ struct RankOptions {
 // If `options.transport` is empty: serves one engine after the other. An error while serving an engine is logged and sent to that engine;
 // it does not end serve_rank().
 // If `options.transport` is set: serves one engine, and returns when the engine has disconnected: success, or the error of serving it.
-// Errors: the errors of Engine::load() that come from the file or the machine; invalid_argument or io, the address or the transport's rank.
+// Errors: those of Engine::load() that come from the file or the machine; invalid_argument or io, the address cannot be opened;
+// invalid_argument, the transport's rank is 0, or is not the rank that the engine assigns.
 // Security: an engine that knows the secret is trusted. The rank checks what it receives, but not against everything that a malicious
 // program could send.
 [[nodiscard]] Status serve_rank(const std::filesystem::path& path, const RankOptions& options) noexcept;

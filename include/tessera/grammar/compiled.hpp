@@ -1,5 +1,6 @@
-// A grammar that was compiled for a vocabulary, and the objects for that. A compiled grammar is immutable, and all requests that use it
-// share it. It has a cache (with a lock) of what matching has computed, so that later requests with the same grammar are faster.
+// Compiled grammars (CompiledGrammar), and the vocabulary for which a grammar is compiled (GrammarVocabulary). A compiled grammar is
+// immutable, and all requests that use it share it. It has a cache (with a lock) of what matching has computed, so that later requests with
+// the same grammar are faster.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@ struct TokenTrie;
 struct Compiled;
 }  // namespace grammar
 
-// The bytes of a vocabulary's tokens, arranged so that a grammar's mask (the set of the tokens that may come next) is computed fast. Making
-// it takes some 100 ms for 128k tokens, so make one for each tokenizer; copies share the bytes.
+// The bytes of a vocabulary's tokens, arranged so that a grammar's mask (the set of the tokens that may come next) is computed fast. To make
+// a GrammarVocabulary of 128k tokens takes about 100 ms, so make only one for each tokenizer; copies share the bytes.
 //
 //   auto vocabulary = GrammarVocabulary::create(engine.tokenizer());
 class GrammarVocabulary {

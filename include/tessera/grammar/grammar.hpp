@@ -23,7 +23,7 @@ class Ir;
 // at most one blank at each place, so that a model cannot write white space for ever.
 enum class JsonSpace : std::int32_t { any = 0, none = 1, blank = 2 };
 
-// How numbers may be written. any: as JSON allows. plain: the number of digits is limited, so that a model cannot write digits for ever. A
+// Says how numbers may be written. any: as JSON allows. plain: the number of digits is limited, so that a model cannot write digits for ever. A
 // number has at most 16 digits before the point, 16 after it, and two in an exponent. An integer has no point and no exponent. Exceptions
 // from `plain`:
 //   - If both bounds (minimum and maximum) are given, the longer bound decides the number of digits before the point.
@@ -41,7 +41,7 @@ enum class JsonFormats : std::int32_t { by_draft = 0, assertion = 1, annotation 
 // The order of an object's properties. any: in every order, as JSON means it. stated: in the order in which the schema lists them.
 enum class JsonOrder : std::int32_t { any = 0, stated = 1 };
 
-// What happens to a keyword that is not supported. refuse: an error that names the keyword. ignore: the keyword has no effect, and
+// Says what happens to a keyword that is not supported. refuse: an error that names the keyword. ignore: the keyword has no effect, and
 // ignored() lists it.
 enum class JsonUnsupported : std::int32_t { refuse = 0, ignore = 1 };
 
@@ -86,8 +86,8 @@ class Grammar {
   // Allows the texts of rules in the EBNF of docs/explanation/grammar.md, which includes GBNF.
   [[nodiscard]] static Result<Grammar> ebnf(std::string_view text) noexcept;
 
-  // Compose grammars. sequence: allows the parts one after the other. alternatives: allows each of the parts. repeat: allows the part `min`
-  // to `max` times; `max` 0: no upper limit.
+  // Compose grammars. sequence: allows a text of each part, one after the other. alternatives: allows a text of any one of the parts. repeat:
+  // allows `min` to `max` texts of the part, one after the other; `max` 0: no upper limit.
   [[nodiscard]] static Result<Grammar> sequence(std::span<const Grammar> parts) noexcept;
   [[nodiscard]] static Result<Grammar> alternatives(std::span<const Grammar> parts) noexcept;
   [[nodiscard]] static Result<Grammar> sequence(std::initializer_list<Grammar> parts) noexcept {

@@ -23,7 +23,7 @@ struct JsonParseOptions {
   bool refuse_repeated_keys = false;  // true: a key that an object has twice is an error; false: its last value counts
   bool refuse_half_pairs = false;     // true: half a surrogate pair ("\ud83d") is an error; false: it becomes U+FFFD
   int deepest = 200;                  // most arrays and objects around a value (nesting); at most 1000
-  std::size_t most_values = SIZE_MAX;  // most values of a text; bounds memory: at most some 110 bytes for each value, besides the text
+  std::size_t most_values = SIZE_MAX;  // most values in a text. Limits the memory: at most some 110 bytes for each value, besides the text
 };
 
 // A JSON value: null, a boolean, a number, a string, an array or an object.

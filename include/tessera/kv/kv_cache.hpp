@@ -73,7 +73,7 @@ struct KvCacheOptions {
   // Paged caches: a text made of everything that decides the contents of pages, besides the tokens: model, numerics, salt. Two sequences
   // can share a prefix only if their texts are equal. Empty: the sequence shares nothing.
   std::string prefix_identity = {};
-  // Contiguous caches: the owner of the Memory, which the cache keeps alive. Paged caches have it in KvPoolOptions.
+  // Contiguous caches: the owner of the Memory, which the cache keeps alive. For paged caches KvPoolOptions states the owner.
   std::shared_ptr<Memory> memory_owner = {};
 };
 
@@ -94,7 +94,7 @@ struct KvAdapter {
 // beginnings. Example: two tokens, two embeddings and a token are {.tokens = 5, 6, -1, -1, 7} and two contents.
 struct KvInputs {
   std::span<const Token> tokens = {};      // -1 for an embedding
-  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. If there are fewer, the last contents are missing
+  std::span<const Hash128> contents = {};  // content_hash() of each embedding, in order. The last contents may be missing
   std::span<const KvAdapter> adapters = {};  // all adapters of the sequence, by their first positions
   std::uint64_t position = 0;                // position of the first input in the sequence; matters only if there are adapters
 
@@ -134,7 +134,7 @@ struct KvInputs {
   }
 };
 
-// Which positions and states a cache holds: what install() needs to build an equal cache.
+// The positions and states that a cache holds. install() needs them to build an equal cache.
 struct KvExtent {
   std::uint64_t length = 0;                // tokens of the sequence
   std::vector<std::uint64_t> first = {};   // [group]: the first position that the group holds; empty: 0 in all groups
@@ -163,7 +163,7 @@ class KvCache {
   // Returns the first position whose keys and values all layers still hold: the largest first_of_group(). 0 until a group frees pages that
   // its sliding window has passed.
   [[nodiscard]] std::uint64_t first() const noexcept;
-  // Returns the first position that the group's layers still hold.
+  // Returns the first position whose keys and values the group's layers still hold.
   [[nodiscard]] std::uint64_t first_of_group(std::size_t group) const noexcept;
   // Returns first_of_group() of the layer's group.
   [[nodiscard]] std::uint64_t first_of_layer(std::size_t layer) const noexcept;
@@ -218,7 +218,7 @@ class KvCache {
   // does, and marks the cache as edited. From then on other sequences find none of the cache's pages, and by default no window frees pages.
   // Errors: those of reserve(); invalid_state, a window has freed pages already; unsupported, recurrent layers.
   [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
-  // Prepares the removal of `tokens` of the tokens in [first, end), which the caller chooses: calls edit() for all positions to which later
+  // Prepares the removal of `tokens` tokens from [first, end); the caller decides which ones. Calls edit() for all positions to which later
   // tokens will move up. The caller then moves the records (keys and values) and calls end_removal(). With PassedPages::give_back_edited,
   // if a group's window begins more than a page after `end`, the group keeps and moves only the records after `end`. Errors: those of
   // edit(); invalid_argument, the range does not fit.
@@ -227,9 +227,9 @@ class KvCache {
   // fit the cache.
   void end_removal(const KvRemoval& removal) noexcept;
   // Makes an empty cache hold the positions of `extent`, for contents that come from a file or another cache: the caller then writes the
-  // records (extend/kv/records.hpp, extend/kv/layer_on_host.hpp). In each group positions before its `first` take no memory. A commit()
-  // with the tokens offers the full pages to other sequences, if the extent is not edited and each `first` is at a page's border. After an
-  // error the cache is as it was.
+  // records (extend/kv/records.hpp, extend/kv/layer_on_host.hpp). Positions of a group before extent.first[group] take no memory. A
+  // commit() with the tokens offers the full pages to other sequences, if the extent is not edited and all numbers of extent.first are at
+  // borders of pages. After an error the cache is as it was.
   [[nodiscard]] Status install(const KvExtent& extent) noexcept;
 
   // Moves the pages of a paged cache to the pools' file (KvPoolOptions::file), so that other sequences can have their memory. The pages are

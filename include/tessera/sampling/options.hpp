@@ -38,9 +38,9 @@ struct DynamicTemperatureOptions {
 };
 
 struct XtcOptions {
-  float probability = 0.5f;  // chance that the stage acts on a token, in [0, 1]; decided by Context::uniform(0)
-  float threshold = 0.1f;    // probability, in (0, 1]; above 0.5 the stage never acts, because two tokens cannot both reach that
-  std::size_t min_keep = 1;  // candidates that must remain, or the stage does not act
+  float probability = 0.5f;  // chance that the stage acts on a draw, in [0, 1]; decided by Context::uniform(0)
+  float threshold = 0.1f;    // a probability, in (0, 1]. Above 0.5 the stage never acts, because two tokens cannot both be so likely
+  std::size_t min_keep = 1;  // if fewer candidates would remain, the stage does not act
 };
 
 struct DryOptions {

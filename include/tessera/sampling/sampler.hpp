@@ -62,13 +62,13 @@ class Sampler {
   // Prepares for the next generation: decides whether it goes on with the text that the stages have followed so far, or begins another
   // text. Matters only if a stage follows a text (Stage::follows_text(): grammars, reasoning budgets). Generations, samples and schedulers
   // call it by themselves; if you draw with sample(), call it before the first draw, with the tokens that come before.
-  // The text goes on if `sequence`, or `sequence` followed by `prompt`, ends with all tokens that were accepted so far. Exception: if a
-  // stage says that its text has ended, it does not go on. If the text does not go on, another text begins: all accepts are undone.
+  // The text goes on if `sequence` followed by `prompt` ends with all tokens that were accepted so far. Exception: if a stage says that its
+  // text has ended, the text does not go on. If the text does not go on, another text begins: all accepts are undone.
   // Errors: invalid_state, the sampler is empty.
   Status begin_text(std::span<const Token> sequence, std::span<const Token> prompt = {}) noexcept;
 
   // Says that the token to be drawn next, at `position`, is the first of an answer: with Counted::answer, penalties count only tokens from
-  // there on. Generations, samples and schedulers call it by themselves. If you draw with sample(), call it with the number of the prompt's
+  // `position` on. Generations, samples and schedulers call it by themselves. If you draw with sample(), call it with the number of the prompt's
   // tokens; without this call the whole history counts as the answer. Does nothing on an empty sampler.
   void begin_answer(std::uint64_t position) noexcept;
 

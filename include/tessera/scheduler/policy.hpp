@@ -32,9 +32,8 @@ struct PlannedRequest {
   std::uint64_t computed = 0;          // tokens of prompt and answer whose keys and values are in the cache
   std::uint64_t dropped = 0;           // `computed` tokens whose keys and values were dropped, by a stream or by a budget of tokens
   std::uint64_t budget = 0;            // number of tokens in the cache at which tokens are dropped, once the prompt is computed; 0: never
-  // Bytes of pages that the request's next drop of tokens needs, in addition to the pages of the rows before the drop: copies of shared
-  // pages; pages that a window has passed, because later tokens move up into them; and bytes that are set aside for the time after the
-  // drop.
+  // Bytes that the request's next drop of tokens needs, in addition to the pages of the rows before the drop. The sum of: copies of shared
+  // pages; pages that a window has passed, because later tokens move up into them; bytes that are set aside for the time after the drop.
   std::uint64_t drop_bytes = 0;
   std::uint64_t copy_bytes = 0;        // bytes of the copies that the next row makes of shared pages that are not full
   // True: the request never gives its pages up, because they could not be computed again (tokens have been dropped, for example). Therefore
@@ -55,14 +54,14 @@ struct PlannedRequest {
   std::uint32_t drafts = 0;
   std::uint32_t branches = 0;          // chains that may branch off the first chain of drafts; each takes a page of each group of layers
   double draft_chance = 0.0, draft_seconds = 0.0;
-  // For beam searches. beams: number of sequences that the request follows at once. While the request decodes, each of them has a row in a
+  // For beam searches. beams: number of sequences that the request follows at once. While the request decodes, each sequence has a row in a
   // step; `drawn` counts the tokens of one sequence. next_bytes: bytes of pages that the next step takes for all sequences together.
   std::uint32_t beams = 1;
   std::uint64_t next_bytes = 0;
   bool suspended = false;              // waiting requests: the pages of all `computed` tokens are in the kv_file and will be read back
 
-  // Returns how many rows have to be computed before the next token can be drawn. While the request decodes, that is 1 (in a beam search 1
-  // for each beam).
+  // Returns how many rows of a sequence have to be computed before its next token can be drawn. While the request decodes, the result is 1.
+  // In a beam search this 1 means one row of each beam.
   [[nodiscard]] std::uint64_t needed() const noexcept { return prompt + drawn - computed; }
   // Returns how many rows are expected to be computed from now until the request ends.
   [[nodiscard]] std::uint64_t remaining() const noexcept {
@@ -94,11 +93,11 @@ using PolicyPtr = std::shared_ptr<const Policy>;
 [[nodiscard]] PolicyPtr shortest_first(double aging = 20.0);
 // Serves the request with the earliest Request::deadline first.
 [[nodiscard]] PolicyPtr earliest_deadline();
-// Serves the requests of that tenant first which has been served least so far (TenantFigures::service): the virtual token counter of Sheng
-// et al., "Fairness in Serving Large Language Models" (OSDI 2024).
+// Serves first the requests of the tenant that has been served least so far (TenantFigures::service). This is the virtual token counter of
+// Sheng et al., "Fairness in Serving Large Language Models" (OSDI 2024).
 [[nodiscard]] PolicyPtr fair_by_tenant();
-// Serves the request first of whose tokens the greatest share need not be computed, because they are in the prefix index or computed
-// already. For each second that a request waits, `aging` is added to its share, so that no request waits for ever.
+// Serves the request with the greatest share of known tokens first. Known tokens need not be computed: they are in the prefix index, or are
+// computed already. For each second that a request waits, `aging` is added to its share, so that no request waits for ever.
 [[nodiscard]] PolicyPtr prefix_first(double aging = 0.1);
 
 }  // namespace tessera

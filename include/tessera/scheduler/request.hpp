@@ -53,7 +53,7 @@ struct Request {
   // invocation and the prompt does not contain it, the adapter changes nothing.
   std::optional<std::vector<AdapterUse>> adapters = {};
   std::int32_t priority = 0;              // lower is served first (by_priority)
-  double deadline = std::numeric_limits<double>::infinity();  // seconds from now to the last token
+  double deadline = std::numeric_limits<double>::infinity();  // latest time of the last token, in seconds after submit()
   IfLate if_late = IfLate::run;
   std::string tenant = {};                // the user to whom the request belongs (fair_by_tenant, figures)
   SessionAtEnd session_at_end = SessionAtEnd::drop;
@@ -65,8 +65,8 @@ struct Request {
   // scheduler, outside of locks. It must not call the scheduler or the handle, only wake the reader. If it throws, step() returns the
   // error. It may be called once more after the handle is destroyed.
   std::function<void()> on_ready = {};
-  // True: on_ready is also called after each step that has computed some of the prompt (RequestFigures::computed_tokens), again only if
-  // try_next() has returned nothing since the last call.
+  // True: on_ready is also called after each step that has computed a part of the prompt (RequestFigures::computed_tokens). As for pieces,
+  // on_ready is not called again until try_next() has returned nothing.
   bool tells_progress = false;
 };
 
@@ -84,7 +84,7 @@ struct RequestFigures {
   // and computes its prompt again.
   std::uint64_t computed_tokens = 0;
   double progressed = -1.0;            // the time at which a step last added to computed_tokens
-  std::uint64_t tokens = 0;            // tokens drawn, of all samples together; in a search, of each beam
+  std::uint64_t tokens = 0;            // tokens drawn, of all samples together; in a beam search: tokens of one beam
   std::uint64_t drafted = 0;           // drafts that were in a step
   std::uint64_t accepted = 0;          // drafts that the sampler drew
   std::uint64_t recomputed_tokens = 0; // tokens computed again after a preemption

@@ -49,9 +49,9 @@ struct SchedulerOptions {
   std::size_t max_waiting = 1024;          // requests that may wait; more are refused (busy)
   // Largest number of unread pieces of a request. A request that has this many is not computed further until its reader reads.
   std::size_t max_unread = 256;
-  CostModel costs = {};                    // a first guess of the time of steps; the scheduler learns
-  TokenPrices prices = {};                 // fair_by_tenant
-  std::map<std::string, double> weights = {};  // weights of tenants; a tenant that is not named has 1
+  CostModel costs = {};                    // a first guess of how long steps take; the scheduler corrects it by measured times
+  TokenPrices prices = {};                 // prices of tokens, from which TenantFigures::service is computed (fair_by_tenant())
+  std::map<std::string, double> weights = {};  // weights of tenants, by their names; all other tenants have weight 1
   // The scheduler's clock: returns seconds, which must never decrease. None: the system's steady clock. If it throws, its last time is used
   // again.
   std::function<double()> clock = {};
@@ -75,8 +75,8 @@ struct SchedulerFigures {
   std::uint64_t suspended = 0, recomputed = 0;  // preemptions that wrote the pages to the kv_file; preemptions that freed the pages
   std::uint64_t out_of_room = 0;           // times that a request of a step found no pages, although the plan had counted on them
   std::size_t running = 0, waiting = 0;    // requests now; paused and unread requests count as waiting
-  // Figures of tenants: of all that have requests or a weight of their own, and of other tenants until they are forgotten. Empty if there
-  // was no memory for the list.
+  // Figures of tenants, by name: of all tenants that have requests or a weight of their own. A tenant without both is forgotten at some time
+  // after its last request has ended; until then the list has its figures too. Empty if there was no memory for the list.
   std::map<std::string, TenantFigures, std::less<>> tenants;
   CostModel::Costs costs;
   double cost_error = 0.0;                 // CostModel::mean_error()

@@ -7,6 +7,7 @@
 //   gpt2     byte-level BPE: a pre-tokenizer cuts the text into words, ranked merges join the bytes of each (Radford et al., 2019)
 //   unigram  "t5" in files: the text is cut into the tokens whose scores have the greatest sum (Kudo, 2018)
 //   gemma4   ranked merges join the characters of the text as it is, with U+2581 for spaces and byte fallback
+// Exception: lists of BERT's word pieces are read as a tokenizer.json.
 // A tokenizer.json belongs to no family, but states its steps itself: added tokens, normalizer, pre-tokenizer, model (BPE, Unigram,
 // WordPiece, WordLevel), post-processor, decoder. docs/reference/tokenizers.md lists the steps that tessera supports.
 #pragma once
@@ -52,8 +53,9 @@ enum class TokenType : std::int32_t {
   undefined = 0, normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
 };
 
-// The algorithm of a vocabulary: the four families above, and three models that only a tokenizer.json has: bpe (BPE on characters),
-// word_piece and word_level. A tokenizer.json with byte-level BPE is gpt2.
+// The algorithm of a vocabulary: one of the four families above, or one of three models that only a tokenizer.json (or a list of BERT's
+// word pieces) has: bpe (BPE on characters), word_piece and word_level. A tokenizer.json with byte-level BPE has the value gpt2, one with
+// Unigram the value unigram.
 enum class TokenizerModel : std::int32_t {
   none = 0, llama = 1, gpt2 = 2, unigram = 3, gemma4 = 4, bpe = 5, word_piece = 6, word_level = 7
 };
@@ -118,9 +120,9 @@ class Tokenizer {
   // Errors: invalid_argument, Bos::always with a vocabulary that has no BOS, or a text over 1 GiB; invalid_state, an empty handle;
   // out_of_memory. With a tokenizer.json also: unsupported, a pattern of the file takes too much work on this text; invalid_argument, the
   // normalizer makes the text far too long.
-  // Time: n log n in the text's length. Memory, the result included: a few KB, and at most ten times the number of the text's bytes or the
-  // number of its tokens, whichever is more. Exceptions: if the text is not in normal form, eleven instead of ten bytes, and the bytes of
-  // the normal form are counted if they are more; for a tokenizer.json, twice as much.
+  // Time: n log n in the text's length. Memory, the result included, is at most a few KB plus 10 bytes for each byte of the text (or for
+  // each of its tokens, if the tokens are more). Exceptions: if the text is not in normal form, 11 bytes for each byte of the text or of its
+  // normal form, whichever is longer; for a tokenizer.json, twice as much.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const noexcept;
 
   // Returns the text of tokens. The text is always UTF-8: bytes that form no character become U+FFFD. A Detokenizer returns the same text
@@ -142,8 +144,8 @@ class Tokenizer {
   [[nodiscard]] std::size_t vocab_size() const noexcept;
   [[nodiscard]] TokenType type(Token token) const noexcept;
   [[nodiscard]] TokenizerModel model() const noexcept;
-  [[nodiscard]] std::string_view pre_tokenizer() const noexcept;  // "gpt-2", "llama-bpe", ...; empty for other families than gpt2
-  // Returns whether the file does not name its pre-tokenizer (as files of old converters), so that the library assumes the one called
+  [[nodiscard]] std::string_view pre_tokenizer() const noexcept;  // "gpt-2", "llama-bpe", ...; empty unless lists of the family gpt2 were read
+  // Returns true if the file does not name its pre-tokenizer (files of old converters do not), so that the library assumes the one called
   // "default". Tokens may then differ from the tokens that the model was trained with.
   [[nodiscard]] bool pre_tokenizer_is_assumed() const noexcept;
   [[nodiscard]] std::optional<Token> bos() const noexcept;
@@ -152,7 +154,7 @@ class Tokenizer {
   // rules put around and between two texts; empty if there are no such rules.
   [[nodiscard]] const TextFrame& frame() const noexcept;
   [[nodiscard]] const PairFrame& pair_frame() const noexcept;
-  [[nodiscard]] bool adds_bos() const noexcept;  // by Bos::as_model
+  [[nodiscard]] bool adds_bos() const noexcept;  // encode() with Bos::as_model puts BOS in front (adds_eos(): EOS at the end)
   [[nodiscard]] bool adds_eos() const noexcept;
   [[nodiscard]] bool adds_space_prefix() const noexcept;
   // Returns whether a token ends a generation: the EOS, EOT or EOM of the metadata, or a token that is known by its name to end a turn or a
@@ -165,7 +167,7 @@ class Tokenizer {
   // Returns a hash of everything that decides the results of encode() and decode(): texts, types, merges or scores, the pre-tokenizer and
   // the options. It is the same on every machine. Zero for a handle without a vocabulary.
   [[nodiscard]] Hash128 fingerprint() const noexcept;
-  // Returns whether both tokenizers give the same tokens for every text, and the same text for all tokens. Compares the fingerprints first,
+  // Returns whether both tokenizers give the same tokens for every text, and the same text for every list of tokens. Compares the fingerprints first,
   // and if they are equal, both vocabularies in full.
   [[nodiscard]] bool operator==(const Tokenizer& other) const noexcept;
 

@@ -19,8 +19,8 @@ class InputObserver {
   virtual ~InputObserver() = default;
   // Receives `input`: one row of activations that a weight matrix is about to be multiplied by  [inputs of the matrix]. `tensor`: the name
   // of the tensor that has the matrix. `matrix`: the expert's index if the tensor has one matrix for each expert; otherwise 0. Called once
-  // for each such row of a step, by the thread that computes the step. For a fused tensor (Q, K and V in one), once and not once for each
-  // part. Must not call the engine.
+  // for each such row of a step, by the thread that computes the step. A fused tensor (Q, K and V in one) counts as one matrix, so it causes
+  // one call for each row. Must not call the engine.
   virtual void see(std::string_view tensor, std::uint32_t matrix, std::span<const float> input) noexcept = 0;
 };
 

@@ -8,7 +8,7 @@ namespace tessera {
 
 enum class RankSplit : std::int32_t {
   heads = 0,   // each rank has some heads and columns of every layer. All ranks compute at once, with four exchanges a layer
-  layers = 1,  // each rank has some layers. One rank computes while the others wait; about one exchange a rank: for slow networks
+  layers = 1,  // each rank has some layers. One rank computes while the others wait, with about one exchange a rank. For slow networks
 };
 
 [[nodiscard]] constexpr std::string_view to_string(RankSplit split) noexcept {

@@ -36,8 +36,8 @@ class RankTransport {
   // Waits until one of three things is true: bytes of another rank have arrived; send() may accept more bytes, after a send() that did not
   // accept all of its bytes; `timeout` has passed. May return earlier.
   virtual void wait(std::chrono::milliseconds timeout) noexcept = 0;
-  // Says that this rank sends nothing more to rank `to`. That rank first receives all bytes sent before; then its receive() returns an
-  // error. May be called again. The library calls close() when the engine is destroyed or could not be loaded, and when a rank stops
+  // Ends sending to rank `to`. Rank `to` first receives all bytes that were sent before; then its receive() returns an error. May be called
+  // several times for one rank. The library calls close() when the engine is destroyed or could not be loaded, and when a rank stops
   // serving.
   virtual void close(std::uint32_t to) noexcept = 0;
 };

@@ -45,7 +45,7 @@ struct ToolGrammarOptions {
 // the grammar allows only values that the keyword accepts.
 // The enforced keywords depend on how the format writes arguments:
 //   as JSON                             The whole schema is enforced.
-//   one by one, or as Python or Gemma   The arguments are the ones that `properties` names, in their order.
+//   one by one, or as Python or Gemma   Each argument has a name of `properties`, and arguments come in the order of `properties`.
 //   a string between markers            The string is written as it is (without quotes and escapes) and cannot contain the format's
 //                                       markers. Its enum, const, minLength, maxLength, pattern and format are enforced.
 //   a string as Python or Gemma         Its enum and const are enforced.

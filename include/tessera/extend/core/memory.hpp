@@ -30,11 +30,12 @@ class Memory {
  public:
   virtual ~Memory() = default;
 
-  // Returns `bytes` > 0 bytes of zeroed, populated memory at an address that is a multiple of 64; nullptr if there is not enough memory.
+  // Returns `bytes` bytes of zeroed, populated memory at an address that is a multiple of 64; nullptr if there is not enough memory.
+  // Precondition: `bytes` is not 0.
   [[nodiscard]] virtual void* allocate(std::size_t bytes) noexcept = 0;
   virtual void release(void* base, std::size_t bytes) noexcept = 0;
 
-  // Allocate in two steps, for blocks that take seconds to populate (weights), so that several threads can share the work, and so that
+  // Allocate a block in two steps. This is for blocks that take seconds to populate (weights): several threads can share the work, and
   // loading can be stopped. First, claim() returns the address of a block, or nullptr if the system already knows that it has not enough
   // memory. Then populate() is called once for each part of the claimed block of `size` bytes, with offsets that are multiples of
   // granularity(). It returns false if there is not enough memory. Defaults: claim() allocates everything at once, and populate() does
@@ -44,7 +45,7 @@ class Memory {
 
   // Reserve address space, and commit parts of it when they are needed (for a contiguous KV cache). Offsets and sizes are multiples of
   // granularity(). commit() populates a range that is not committed, and fills it with zeros; on failure it returns false and leaves the
-  // range as it was. decommit() frees a committed range; its content is lost. Defaults, for allocators without address space: reserve()
+  // range as it was. decommit() frees a committed range; its content is lost. Defaults, if address space cannot be reserved: reserve()
   // allocates everything at once, commit() cannot fail, and decommit() zeroes the range, so that the range is zero at its next commit().
   [[nodiscard]] virtual std::size_t granularity() const noexcept { return 64; }
   [[nodiscard]] virtual void* reserve(std::size_t bytes) noexcept { return allocate(bytes); }

@@ -52,7 +52,7 @@ class TargetGuesses {
   Status guess(Token token, std::span<float> logits, const std::stop_token& stop);
 
   Session::State* session_ = nullptr;
-  std::uint64_t number_ = 0;  // number of this series; ended if Session::State::guesses has another number; 0: an error ended the series
+  std::uint64_t number_ = 0;  // this series' number; 0: an error ended the series. It has also ended if Session::State::guesses differs
   std::uint32_t layers_ = 0;  // number of the model's first layers that guess; 0: the draft heads guess
   std::size_t most_ = 0, done_ = 0;  // limit of guesses, and guesses made
   std::span<float> hidden_;   // the hidden state that the heads read next

@@ -32,7 +32,7 @@ namespace tessera {
 // Everything that a drafter can read when it guesses.
 struct DraftContext {
   std::span<const Token> history = {};  // tokens of the sequence, prompt included; drafts follow the last one
-  std::uint64_t position = 0;           // position of the first draft, for Sampler::sample(); the next draft's is one more
+  std::uint64_t position = 0;           // position of the first draft, for Sampler::sample(); each later draft's position is one higher
   // The request's sampler. A drafter that computes logits should draw from them with this sampler: the draft and the target's token are
   // then drawn with the same random numbers, so the two agree more often than by chance. If the drafter calls Sampler::accept(), it must
   // roll back these tokens before it returns or throws.

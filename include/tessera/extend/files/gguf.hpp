@@ -19,7 +19,7 @@
 
 namespace tessera {
 
-// The types of values have the numbers of GGUF.
+// The types of GGUF's values. The enumerators of ValueType have the numbers that the specification gives to these types.
 using GgufType = ValueType;
 using GgufArray = ValueList;
 
@@ -56,8 +56,8 @@ class GgufFile {
   [[nodiscard]] const GgufEntry* find(std::string_view key) const noexcept;         // nullptr if absent
   [[nodiscard]] const GgufTensor* find_tensor(std::string_view name) const noexcept;
 
-  // Returns the file's keys under this library's names (Setting); src/files/gguf/gguf_settings.cpp lists both names. The reference is valid
-  // while any copy of the handle exists.
+  // Returns the file's values under this library's names (Setting). src/files/gguf/gguf_settings.cpp lists the names with their keys. The
+  // reference is valid while any copy of the handle exists.
   [[nodiscard]] const Settings& settings() const noexcept;
 
   // Return the value of a key. unsigned_integer() accepts integers of every width and sign whose value fits; number() accepts f32, f64 and

@@ -56,9 +56,10 @@ class ModelSource {
   // Returns the name of a tensor in the model's files, for errors: "model.layers.0.self_attn.q_proj.weight" for "blk.0.attn_q.weight". Must
   // also work for a tensor that the source does not have. Default: `name`.
   [[nodiscard]] virtual std::string called(std::string_view name) const { return std::string(name); }
-  // Returns the sentence of an error: a tensor has another shape than the settings say. Gives both shapes in the order of dimensions of the
-  // model's files. `wanted`: the shape by the settings, innermost dimension first; 1 if a dimension is not used. Precondition: `tensor` is an
-  // element of tensors(). Default: empty; the error then gives both shapes with the innermost dimension first.
+  // Returns a sentence for the error that a tensor has not the shape that follows from the settings. The sentence has both shapes, with the
+  // dimensions in the order of the model's files. `wanted`: the shape that follows from the settings, innermost dimension first; 1 for unused
+  // dimensions. Precondition: the tensor is an element of tensors(). Default: returns an empty text; the library then writes a sentence that
+  // has both shapes with the innermost dimension first.
   [[nodiscard]] virtual std::string wrong_shape(const TensorInfo&, const std::array<std::uint64_t, 4>& /* wanted */) const { return {}; }
   // Returns how the inputs of a matrix are rounded, as the model's files state it. Precondition: `tensor` is an element of tensors().
   // Default: not rounded. Errors: unsupported, a rounding that tessera does not compute; errors of reading.

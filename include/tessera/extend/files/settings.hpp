@@ -30,12 +30,12 @@ enum class Setting : std::uint16_t {
   vocab_size,                  // rows of the embedding table
   context,                     // the longest sequence that the model was made for, in tokens
   d_model,                     // width of the residual stream
-  n_layers,                    // number of layers, those of draft heads included
+  n_layers,                    // number of layers, including the layers of draft heads
   n_further_layers,            // number of layers of draft heads (MTP): they come last, and guess further tokens
   feature_layers,              // draft heads (EAGLE-3): a list of the target's layers whose inputs the head reads
-  old_feature_layers,          // feature_layers under the name that converters wrote first
+  old_feature_layers,          // feature_layers, under the name that early converters wrote
   target_width,                // draft heads: d_model of the target
-  norm_before_residual,        // draft heads (EAGLE-3): true: the layer adds to the normed hidden state
+  norm_before_residual,        // draft heads (EAGLE-3): true: the layer's outputs are added to the normed hidden state; false: to the plain one
   norm_before_fc,              // draft heads (EAGLE-3): only false is implemented
   weights_of,                  // a list: for each layer, the index of the layer whose weights it uses (its own index, or an earlier one)
   rms_norm_eps,                // epsilon, in architectures with RMS norms
@@ -44,7 +44,7 @@ enum class Setting : std::uint16_t {
   residual_scale,              // factor of the outputs that attention and the FFN add to the residual stream
   logit_scale,                 // factor or divisor of logits: the architecture decides which
   logit_softcap,               // c: logits x become c * tanh(x / c)
-  per_layer_dim,               // width of the additional embedding that each layer has of each token
+  per_layer_dim,               // width of the additional embedding of a token that each layer receives
   parallel_residual,           // true: attention and FFN of a layer read the same sum; false: the FFN's sum includes attention's output
   causal,                      // true: a row sees no later row; only encoders have false
   n_heads,                     // number of query heads; may be a list
@@ -60,7 +60,7 @@ enum class Setting : std::uint16_t {
   global_tokens,               // number of first positions that every row sees in addition to its window; may be a list
   temperature_scale,           // r: queries are multiplied by 1 + r * ln(1 + floor(position / temperature_length))
   temperature_length,          // see temperature_scale
-  shared_kv_layers,            // number of last layers that read an earlier layer's keys and values
+  shared_kv_layers,            // number of layers, at the model's end, that read an earlier layer's keys and values
   max_alibi_bias,              // only 0 (no ALiBi) is implemented
   clamp_kqv,                   // only 0 (no clamping) is implemented
   full_attention_interval,     // N: every Nth layer attends, the others are recurrent
@@ -73,21 +73,21 @@ enum class Setting : std::uint16_t {
   windowed_rope_dim,           // rope_dim of layers with a sliding window, if it differs
   rope_theta,                  // the base of the frequencies
   windowed_rope_theta,         // rope_theta of layers with a sliding window, if it differs
-  rope_scale_linear,           // rope_scaling_factor under the name that old converters wrote
+  rope_scale_linear,           // rope_scaling_factor, under the name that old converters wrote
   rope_scaling,                // none, linear, yarn or longrope
   rope_scaling_factor,         // divisor of positions
-  rope_is_finetuned,           // true: heads rotate, in architectures where files say so
+  rope_is_finetuned,           // true: heads rotate; read only in architectures whose files say whether heads rotate
   original_context,            // context of the training before the context was extended (with YaRN or LongRoPE)
   rope_magnitude,              // factor of rotated elements
   yarn_magnitude,              // factor of rotated elements, with YaRN
   yarn_beta_fast,              // a pair that turns more often than this within original_context keeps its frequency
   yarn_beta_slow,              // the frequency of a pair that turns less often than this is divided by rope_scaling_factor
   yarn_share,                  // YaRN's extrapolation factor; only 1 is implemented
-  yarn_log_multiplier,         // YaRN's magnitude is divided by 0.1 * this * ln(factor) + 1
+  yarn_log_multiplier,         // m: YaRN's magnitude is divided by 0.1 * m * ln(factor) + 1. Latent attention: scores times (m * ln(factor) + 1)^2
   ffn_dim,                     // inner width of the FFN; may be a list
   n_experts,                   // number of experts of a layer
   n_used_experts,              // number of experts that a row is sent to; may be a list
-  n_dense_layers,              // number of first layers, which have no experts
+  n_dense_layers,              // number of layers, at the model's beginning, that have no experts
   expert_dim,                  // inner width of an expert; may be a list
   expert_width,                // width of the experts' inputs and outputs, if it is not d_model
   n_shared_experts,            // number of experts that every row is sent to
@@ -99,8 +99,8 @@ enum class Setting : std::uint16_t {
   n_used_expert_groups,        // number of groups from which a row's experts are chosen
   moe_every_n_layers,          // only 1 is implemented
   interleave_moe_layer_step,   // only 1 is implemented
-  conv_width,                  // rows that the convolution of a recurrent mixer sees
-  short_conv_width,            // rows that a short convolution sees
+  conv_width,                  // number of rows that the convolution of a recurrent mixer sees
+  short_conv_width,            // number of rows that a short convolution sees
   state_keys,                  // recurrent layers: rows of a head's state matrix (its key dimension)
   state_heads,                 // recurrent layers: number of heads of the state
   state_groups,                // recurrent layers: number of groups of heads; the heads of a group share keys
@@ -110,7 +110,7 @@ enum class Setting : std::uint16_t {
   tokens,                      // a list of the tokens' texts
   token_types,                 // a list of TokenType
   token_scores,                // a list of numbers
-  merges,                      // a list of "left right", by rank
+  merges,                      // BPE: a list of pairs of pieces that are merged, "left right"; earlier pairs are merged first
   suppressed_tokens,           // a list of ids that are never drawn
   charsmap,                    // a list of bytes: a normaliser as SentencePiece writes it
   bos_token,                   // a token id, like the settings up to fill_middle_token
@@ -129,7 +129,7 @@ enum class Setting : std::uint16_t {
   end_tokens,                  // a list of ids that end a generation, in addition to eos_token and to tokens with well-known texts
   tokenizer_json,              // the text of a tokenizer.json (Hugging Face), in place of the settings from `tokens` on
   sentencepiece_model,         // the bytes of a tokenizer.model (SentencePiece's ModelProto), in place of the settings from `tokens` on
-  chat_template,               // a Jinja program; Settings::chat_template() finds others by their names
+  chat_template,               // a Jinja program; if the file has further templates, Settings::chat_template() finds them by name
   sampling_temperature,        // the authors' advice: divisor of logits. tessera applies none of the advice by itself
   sampling_top_k,              // the authors' advice: candidates that top-k keeps
   sampling_top_p,              // the authors' advice: probability that top-p keeps
@@ -138,7 +138,7 @@ enum class Setting : std::uint16_t {
 };
 inline constexpr std::size_t kSettings = static_cast<std::size_t>(Setting::count);
 
-// Return the name of a setting, spelled as in the enum, and the setting that has a name (nullopt if there is none).
+// to_string() returns a setting's name, spelled as in the enum. setting_named() returns the setting that has the name, or nullopt.
 [[nodiscard]] std::string_view to_string(Setting setting) noexcept;
 [[nodiscard]] std::optional<Setting> setting_named(std::string_view name) noexcept;
 
@@ -173,7 +173,8 @@ class ValueList {
   [[nodiscard]] bool is_whole() const noexcept;
   [[nodiscard]] std::uint64_t text_bytes() const noexcept;  // bytes of all strings together
 
-  // Return element i, converted; 0 if i >= size(). Preconditions: is_whole(), and is_integer() for integer(), is_number() for number().
+  // integer() and number() return element i, converted; 0 if i >= size(). Preconditions: is_whole() and, for integer(), is_integer(); for
+  // number(), is_number(). These two functions tell whether the elements' type can be converted.
   [[nodiscard]] bool is_integer() const noexcept;
   [[nodiscard]] bool is_number() const noexcept;
   [[nodiscard]] std::int64_t integer(std::uint64_t i) const noexcept;

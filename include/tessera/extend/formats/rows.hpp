@@ -17,7 +17,7 @@ struct Block {
   std::size_t values, bytes;
 };
 
-// Returns all weight formats, most bits a value first.
+// Returns all weight formats, sorted by the bits that a value takes, most bits first.
 [[nodiscard]] std::span<const DType> all() noexcept;
 
 // Returns a format's block; nullopt if `type` is not a weight format.
@@ -29,7 +29,7 @@ struct Writing {
   DType fallback;           // format for matrices whose rows are not whole blocks; for formats of plain numbers (F16): the format itself
 };
 
-// Returns the facts about a format; nullopt if `type` is not a weight format, or is only read.
+// Returns the facts about a format; nullopt if `type` is not a weight format, or if the library only reads the format.
 [[nodiscard]] std::optional<Writing> writing_of(DType type) noexcept;
 
 // Encode and decode a row. Errors: invalid_argument, `values` is not a whole number of blocks, or `blocks` has not exactly the bytes of

@@ -59,7 +59,7 @@ struct KvLayerShape {
     return std::span(kParts).first(values == kv::Values::in_keys ? 1 : 2);
   }
   [[nodiscard]] std::uint32_t dim(kv::KeyOrValue part) const noexcept { return part == kv::KeyOrValue::key ? key_dim : value_dim; }
-  // Returns the dimensions of values that are stored beside keys; 0 if the values are part of the keys.
+  // Returns the number of dimensions of a value that is stored beside its key; 0 if values are part of the keys.
   [[nodiscard]] std::uint32_t own_value_dim() const noexcept { return values == kv::Values::in_keys ? 0 : value_dim; }
 
   bool operator==(const KvLayerShape&) const noexcept = default;
@@ -129,7 +129,7 @@ struct KvLayout {
   [[nodiscard]] bool is_first_at_its_place(std::size_t layer, std::size_t from = 0) const noexcept {
     return first_layer_at(layers[layer], from) == layer;
   }
-  // Returns the bytes of one page of every group that has keys and values.
+  // Returns the sum, over the groups that have keys and values, of the bytes of one page.
   [[nodiscard]] std::uint64_t page_bytes() const noexcept {
     std::uint64_t bytes = 0;
     for (const KvGroup& group : groups) bytes += group.is_recurrent() ? 0 : group.page_bytes;
@@ -168,7 +168,7 @@ struct KvLayout {
 //                     a later layer, or with a layer of another shape, window or type; a page too large to address
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerNeeds> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
-// Makes a layout of layers that see all keys and share none: one group.
+// Makes a layout for layers that see all keys and share no keys and values with each other. All layers are one group.
 [[nodiscard]] Result<KvLayout> make_kv_layout(std::span<const KvLayerShape> layers, DType dtype,
                                               std::uint32_t page_tokens = kDefaultPageTokens) noexcept;
 

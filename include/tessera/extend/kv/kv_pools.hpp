@@ -43,7 +43,7 @@ struct KvPoolOptions {
   std::shared_ptr<Memory> memory_owner = {};  // an owner of `memory`, kept alive as long as the pools
   std::uint64_t budget = 0;                // limit of bytes of pages; 0: only Memory limits them
   std::uint64_t keep = 0;                  // bytes of pages that are kept although no sequence uses them; at most the budget
-  std::uint64_t max_slab_pages = ~0ull;    // limit of pages of one slab; an engine sets the pages that one full sequence has in a group
+  std::uint64_t max_slab_pages = ~0ull;    // limit of pages of one slab; an engine sets it to the pages of one full sequence in a group
   FreedPages freed = FreedPages::leave;
   // A file for pages that are not in memory: pages of suspended caches, and pages of the prefix index when memory is short. The file must
   // not exist. It is created with its whole size and then unlinked, so it has no name. Empty: no file.

@@ -1,5 +1,5 @@
 // Reads and writes keys and values one token at a time, in every layout: for files, checksums, comparisons and conversions. Preconditions:
-// the view has the positions, and the processor can address the view's memory. (LayerOnHost, in layer_on_host.hpp, makes a view that the
+// the view has the pages of the positions, and the processor can address the view's memory. (LayerOnHost, in layer_on_host.hpp, makes a view that the
 // processor can address, of a cache in a GPU's memory for example.)
 //
 //   std::vector<float> key(kv::dim_of(*view.layout, {.layer = 0}));

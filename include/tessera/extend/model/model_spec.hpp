@@ -50,7 +50,7 @@ enum class Sight : std::int32_t {
 };
 // The way in which a text's vector is computed from the vectors of its rows (Reimers and Gurevych 2019).
 enum class Pooling : std::int32_t {
-  automatic = 0,  // only in options: the model's own way
+  automatic = 0,  // the model's own way; occurs only in options, never in a ModelSpec
   none = 1,       // a vector for each row
   mean = 2,       // the mean of the rows
   cls = 3,        // the first row
@@ -105,7 +105,7 @@ struct RopeSpec {
   // first_slowed: the pair keeps its frequency. If i >= all_slowed: the frequency is divided by linear_factor. Between the two, the change
   // is linear in i. The default values slow all pairs: this is linear scaling.
   double first_slowed = -1.0, all_slowed = 0.0;
-  LongRope factors = LongRope::none;  // the list of factors that divide the frequencies too
+  LongRope factors = LongRope::none;  // LongRoPE: the list of factors that also divide the frequencies
   float magnitude = 1.0f;  // factor of rotated elements
 };
 
@@ -120,8 +120,8 @@ struct LayerSpec {
   std::uint32_t value_dim = 0;   // elements of one value head
   std::uint32_t rope = kNoRope;  // index into ModelSpec::ropes
   std::uint32_t window = 0;      // sliding window: position p sees keys p - window + 1 .. p; 0: all keys
-  std::uint32_t ahead = 0;       // keys after p that p sees too, up to the end of its text; kAllAhead: all of them
-  std::uint32_t globals = 0;     // first keys that every position sees in addition to its window (Longformer; Beltagy et al. 2020)
+  std::uint32_t ahead = 0;       // number of later keys that a position sees too, up to the end of its text; kAllAhead: all later keys
+  std::uint32_t globals = 0;     // number of first keys that every position sees besides its window (Longformer; Beltagy et al. 2020)
   float scale = 0.0f;            // factor of attention scores, usually 1 / sqrt(key_dim)
   float score_softcap = 0.0f;    // scaled scores s become softcap * tanh(s / softcap); 0: no softcap
   Sinks sinks = Sinks::none;
@@ -141,7 +141,7 @@ struct LayerSpec {
   std::uint32_t query_rank = 0;      // width between the two products that make queries (low rank); 0: one product makes queries
 
   // Set only if the mixer is recurrent. Mixer::short_convolution sets only conv_width, because it has no heads.
-  std::uint32_t conv_width = 0;  // tokens that a row's convolution sees, its own included
+  std::uint32_t conv_width = 0;  // number of tokens that a row's convolution sees, the row's own token included
   std::uint32_t state_heads = 0, state_groups = 0;
   std::uint32_t state_keys = 0, state_values = 0;  // a head's state is state_keys by state_values numbers
   StateGroups group_order = StateGroups::blocks;
@@ -151,8 +151,9 @@ struct LayerSpec {
   std::uint32_t ffn_dim = 0;  // inner width of the FFN, or of one expert
 
   // Set only in layers with experts.
-  std::uint32_t n_experts = 0, n_used = 0;  // experts, and experts that a token is sent to
-  std::uint32_t n_groups = 1, n_used_groups = 1;  // groups of neighbouring experts, and groups from which a token's experts are chosen
+  std::uint32_t n_experts = 0, n_used = 0;  // number of experts of the layer, and number of experts that a token is sent to
+  // Number of groups into which neighbouring experts are divided, and number of groups from which a token's experts are chosen.
+  std::uint32_t n_groups = 1, n_used_groups = 1;
   GroupScore group_score = GroupScore::two_best;
   RoutingKind routing = RoutingKind::softmax;
   Renormalise renormalise = Renormalise::no;

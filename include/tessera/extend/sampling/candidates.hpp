@@ -134,7 +134,7 @@ class Candidates {
  private:
   struct Edge {
     std::uint64_t threshold;  // key() of the last candidate that is kept
-    bool certain;             // true: each sum differed from the target by more than `doubt`, so rounding cannot have changed the result
+    bool certain;             // true: rounding of the sums cannot have changed which candidates are kept
   };
 
   [[nodiscard]] std::uint64_t key(std::size_t i) const noexcept;
@@ -173,8 +173,9 @@ class Candidates {
   mutable std::size_t rows_moved_ = 0;
   mutable bool put_off_ = false;       // true: rows whose key is below put_off_threshold_ are no longer candidates
   std::uint64_t put_off_threshold_ = 0;
-  // Sum of the weights at the last softmax(); 0 before the first. While a removal is postponed, its last bits may differ (sum_loose_).
+  // Sum of the weights at the last softmax(); 0 before the first.
   mutable double sum_ = 0.0;
+  // true: a removal was postponed during softmax(), so the last bits of sum_ may differ from the sum in the fixed order.
   mutable bool sum_loose_ = false;
   bool weighed_ = false;  // true: the weights are exp(logit - best logit) of the present candidates
   bool by_token_ = true;  // true: the candidates are in the order of token ids

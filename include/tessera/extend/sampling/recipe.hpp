@@ -1,4 +1,4 @@
-// A sampler as numbers: everything except the logits that a backend needs to draw the same tokens as the sampler.
+// A sampler as numbers. With these numbers and the logits, a backend draws the same tokens as the sampler.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct Recipe {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
 
-  // Returns the random number that decides the draw at `position`: the number that Sampler::sample() uses (stage 0, number 0).
+  // Returns the random number that decides the draw at `position`: the number that Sampler::sample() uses
+  // (Context::uniform() with stage 0 and n = 0).
   [[nodiscard]] double uniform(std::uint64_t position) const noexcept {
     return philox_uniform(seed, position, 0, stream);
   }

@@ -67,7 +67,7 @@ class CostModel {
   Terms costs_{};                      // seconds of a unit of each term (terms_of)
   std::array<Terms, kTerms> products_{};  // [i][j]: weighted sum over the steps of term i times term j
   Terms targets_{};                    // [i]: weighted sum over the steps of term i times seconds
-  MeasuredCosts drawing_;              // seconds of steps in which every row draws, by rows
+  MeasuredCosts drawing_;              // seconds of steps in which every row draws a token, by number of rows
   std::uint64_t observed_ = 0;
   double mean_error_ = 0.0;
 };

@@ -19,7 +19,7 @@ namespace tessera {
 //   std::fputs(stream.finish().c_str(), stdout);
 class Detokenizer {
  public:
-  Detokenizer() noexcept;  // has an empty Tokenizer: push() returns its error
+  Detokenizer() noexcept;  // makes a stream without a tokenizer: push() returns an error
   explicit Detokenizer(Tokenizer tokenizer, DecodeOptions options = {}) noexcept;
 
   // Adds a token, and returns the text that is certain now: whole characters, possibly none. Bytes that can still become a character are

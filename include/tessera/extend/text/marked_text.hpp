@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-// A stretch from one of the `open` markers to the first `close` marker after it, including both markers. Without a close marker, the
-// stretch ends with the text.
+// The markers of a stretch of text. A stretch begins with one of the `open` markers, and ends with the first `close` marker after it. Both
+// markers belong to the stretch. If no close marker follows, the stretch ends with the text.
 struct MarkedText {
   std::vector<std::string> open{}, close{};
 };

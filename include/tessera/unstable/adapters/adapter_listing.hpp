@@ -21,11 +21,11 @@ struct AdapterListing {
   };
   std::string_view kind;              // "GGUF" or "PEFT"
   std::string name, base;             // may be empty
-  std::string architecture;           // the base model's; empty if the file does not say
-  double alpha = 0.0;                 // 0: the file has none
+  std::string architecture;           // architecture of the base model; empty if the file does not state it
+  double alpha = 0.0;                 // LoRA's alpha; 0: the file states none
   bool is_rank_stabilised = false;    // rsLoRA
   bool has_lengths = false;           // DoRA
-  std::vector<std::uint64_t> ranks;   // different ranks of the matrices, ascending
+  std::vector<std::uint64_t> ranks;   // the ranks that occur among the matrices, each once, ascending
   std::vector<Token> invocation;      // aLoRA
   std::vector<Tensor> tensors;        // in the order of the file
 };

@@ -21,7 +21,7 @@ namespace tessera {
 struct SpeculationCosts {
   double target_seconds = 0;             // time of a step without drafts
   double draft_seconds = 0;              // time of one drafted token
-  std::optional<double> verify_seconds = {};  // time of a step with all drafts; none: target_seconds (reading weights is the whole cost)
+  std::optional<double> verify_seconds = {};  // time of a step with all drafts; nullopt: target_seconds, as if only reading the weights took time
   double acceptance = 0;                 // a, 0 to 1
   std::uint32_t drafts = 0;              // k, at most 64
 };
@@ -31,7 +31,7 @@ struct SpeculationEstimate {
   double cycle_seconds = 0;  // time of k drafts and a step
   double token_seconds = 0;
   double speedup = 0;        // target_seconds / token_seconds
-  // The lowest acceptance at which speculation is no loss; none: speculation is a loss even at 1.
+  // The lowest acceptance at which speculation does not slow a generation down; nullopt: speculation slows it down even at 1.
   std::optional<double> break_even = {};
 };
 

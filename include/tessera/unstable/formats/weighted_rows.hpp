@@ -9,8 +9,8 @@
 
 namespace tessera::formats {
 
-// Returns whether the encoder of this format gives other results if it knows importance: Q2_K to Q6_K, IQ4_NL, IQ4_XS, Q4_0, Q4_1, Q5_0,
-// Q5_1. (The encoders of the last four search for a good scale only if they know importance.)
+// Returns whether the encoder of this format uses importance. These formats do: Q2_K to Q6_K, IQ4_NL, IQ4_XS, Q4_0, Q4_1, Q5_0, Q5_1. (The
+// encoders of the last four search for a good scale only if importance is given.)
 [[nodiscard]] bool heeds_importance(DType type) noexcept;
 
 // Encodes a row like encode_row() of rows.hpp, but weighs each value's rounding error by its importance: the mean square of the inputs by

@@ -20,12 +20,12 @@ struct FolderOptions {
   // The type of matrices in the folder: F32, F16 or BF16. nullopt: matrices of these three types keep theirs, and quantised matrices become
   // BF16.
   std::optional<DType> type = {};
-  std::uint64_t shard_bytes = std::uint64_t{5} << 30;  // most bytes of tensors in a safetensors file; a larger model becomes several files
+  std::uint64_t shard_bytes = std::uint64_t{5} << 30;  // limit of the bytes of tensors in a safetensors file; a larger model becomes several files
   std::function<void(std::uint64_t bytes)> on_written = {};  // called with the bytes of tensors written since the last call
   std::stop_token stop = {};
 };
 
-// What the folder contains that write_folder() has written, or that plan_folder() says it would write.
+// The contents of a folder that write_folder() has written, or that it would write (plan_folder()).
 struct FolderSummary {
   struct File {
     std::string name;  // "model.safetensors"
@@ -38,7 +38,7 @@ struct FolderSummary {
   std::string model_type;        // model_type in config.json
   std::vector<File> files;       // files of weights
   std::vector<OfType> types;
-  std::uint64_t bytes = 0;       // of all tensors
+  std::uint64_t bytes = 0;       // bytes of all tensors
   std::uint64_t rounded = 0;     // tensors whose numbers are rounded to another type
   std::string config;            // the text of config.json
 };

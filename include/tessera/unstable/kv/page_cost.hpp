@@ -36,8 +36,8 @@ struct PageCost {
   // Returns how many pages of one group `tokens` tokens fill, if no window frees pages.
   [[nodiscard]] std::uint64_t pages(std::uint64_t tokens) const noexcept { return tokens / page_tokens + (tokens % page_tokens != 0 ? 1 : 0); }
   // Returns how many pages of one group a sequence of `tokens` tokens holds at most, including the page for the token of the next step. In
-  // a group with a window, this is two more than the window's tokens fill: one because the window may begin within a page, and one because
-  // the cache keeps one more page before the window.
+  // a group with a window, these are the pages that window - 1 tokens fill, and two more: one because the window may begin within a page, and
+  // one because the cache keeps one more page before the window. They are never more than the pages that all tokens fill.
   [[nodiscard]] std::uint64_t pages(const Group& group, std::uint64_t tokens) const noexcept;
   // Returns how many pages of one group a sequence of `tokens` tokens holds at most, if one call may append any number of them. This may be
   // more than pages(), for two reasons. In a group with a window, pages are freed only at the end of a call. In the group of the recurrent

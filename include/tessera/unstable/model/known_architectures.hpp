@@ -7,9 +7,9 @@
 
 namespace tessera {
 
-// Returns which layers of a model have the sliding window, if the model has one and its general.architecture is `architecture`. n above 0:
-// every n-th layer sees all tokens, and the other layers have the window. 0: all layers have the window. nullopt: tessera does not know the
-// architecture.
+// Returns which layers have the sliding window, in a model that has one and whose general.architecture is `architecture`. If the result is a
+// number n above 0: every n-th layer sees all tokens, and the other layers have the window. If it is 0: all layers have the window. If it is
+// nullopt: tessera does not know the architecture.
 [[nodiscard]] std::optional<std::uint32_t> full_attention_period(std::string_view architecture) noexcept;
 
 }  // namespace tessera

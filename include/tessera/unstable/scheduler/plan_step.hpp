@@ -49,12 +49,12 @@ struct StepPlan {
 //      is preempted. Exception: a request that never gives its pages up (PlannedRequest::keeps_pages) is not preempted. The pages that it
 //      needs until its end are set aside, and no other request may have them.
 //   2. The rows that are left (StepLimits::seconds, StepLimits::rows) are for prompts. Prompts that have begun go on. Unless a request was
-//      preempted in this step, waiting requests are admitted in order of rank. A request is admitted if there is a place (max_running), and
-//      room for its whole prompt and for the headroom of all requests. At the first waiting request without room admission ends: no request
-//      after it is admitted in this step.
+//      preempted in this step, waiting requests are admitted in order of rank. A request is admitted if fewer than max_running requests
+//      run, and if the free pages suffice for its whole prompt and for the headroom of all requests (StepLimits::headroom). At the first
+//      waiting request for which the free pages do not suffice, admission ends: no request after it is admitted in this step.
 //   3. Prompts get rows in order of rank, then of arrival. Exception: the first prompt keeps `first_share` of the rows; later prompts of
 //      the same rank that would still finish earlier are served before the rest of the first prompt, the shortest first. A prompt gets no
-//      rows if another request computes its beginning in this step (PlannedRequest::awaits); its place and pages are kept.
+//      rows if another request computes its beginning in this step (PlannedRequest::awaits). Its place and pages stay reserved for it.
 //   4. Unless a request was preempted, decoding requests get rows for drafts. A draft is added if the step is then expected to give more
 //      tokens a second, and if the step's time, rows and free pages allow it. From its second draft on, a request's drafts may branch, as
 //      far as there are pages.
@@ -86,10 +86,10 @@ class StepPlanner {
   static constexpr std::size_t kWaits = ~std::size_t{0};
   struct Prompt {               // a prompt that may get rows of the step
     Ranked ranked;              // `index` as in StepPlan::Share
-    std::size_t place = kWaits; // index in `running_` of a running request
-    std::uint64_t left = 0;     // rows to compute before its first token can be drawn
+    std::size_t place = kWaits; // index in `running_` of a running request; kWaits: the request is waiting
+    std::uint64_t left = 0;     // rows that must be computed before the next token can be drawn
     std::uint64_t bytes = 0;    // bytes that a waiting request needs to be admitted
-    std::uint32_t rows = 0;     // rows that it gets in this step
+    std::uint32_t rows = 0;     // rows that the prompt gets in this step
     std::size_t share = 0;      // index in the plan's shares, if the prompt gets rows
   };
 

@@ -75,7 +75,7 @@ class Tenants {
   std::map<std::string, Entry, std::less<>> tenants_;
   std::vector<Entry*> active_, idle_;
   std::size_t next_look_ = 0;  // index in idle_ from which forget() goes on
-  double floor_ = 0.0;         // service to which a tenant that comes back is lifted; never falls
+  double floor_ = 0.0;         // the floor: least service of a tenant that comes back; never falls
 };
 
 }  // namespace tessera
