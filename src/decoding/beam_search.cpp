@@ -241,7 +241,7 @@ Result<std::vector<Beam>> BeamSearch::State::results() const {
     Detokenizer detokenizer(tokenizer, {.control = ControlText::omit, .start = text_start_});
     const bool ends = one.finish != FinishReason::max_tokens;
     for (const Token token : std::span(one.tokens).first(one.tokens.size() - (ends ? 1 : 0))) {
-      // With a padded vocabulary, some logits belong to no token.
+      // If the vocabulary is padded, some numbers are not tokens of the tokenizer and have no text.
       if (static_cast<std::size_t>(token) >= tokenizer.vocab_size()) continue;
       TESSERA_TRY(const std::string text, detokenizer.push(token));
       beam.text += text;
@@ -251,12 +251,12 @@ Result<std::vector<Beam>> BeamSearch::State::results() const {
   return results;
 }
 
-// Two sequences share a page if the page's address is the same in both.
+// Compares pages by their addresses: two sequences share a page if its address is the same in both.
 BeamSearch::State::Pages BeamSearch::State::pages(const Session& base) const {
   Pages pages;
   const KvLayout& layout = base.kv().layout();
   const std::uint64_t page_tokens = layout.page_tokens;
-  // At first a position, then the index of the first page that may differ between a beam and the base.
+  // `first` begins as a position. It becomes the index of the first page that may differ between a beam and the base.
   std::uint64_t first = base.kv().length();
   for (const Running& beam : running_) first = std::min(first, beam.session.kv().length());
   first /= page_tokens;

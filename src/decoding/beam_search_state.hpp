@@ -30,7 +30,8 @@ namespace tessera {
 struct [[gnu::visibility("hidden")]] BeamSearch::State {
   // Checks the options. Error: invalid_argument.
   [[nodiscard]] static Status check(const BeamOptions& options);
-  // Returns the limit of tokens of a beam whose session has `tokens` tokens. Error: cache_full, there is no room for max_tokens.
+  // Returns the limit of tokens of a beam whose session has `tokens` tokens. Error: cache_full, the
+  // context is too small for max_tokens more tokens.
   [[nodiscard]] static Result<std::size_t> most_tokens(const BeamOptions& options, std::size_t tokens, std::size_t capacity) noexcept;
   // Begins a search. `first` is the first beam: a fork of the session whose text the beams continue. Precondition: its cache is paged.
   [[nodiscard]] static Result<std::unique_ptr<State>> begin(Session first, const BeamOptions& options);

@@ -56,7 +56,7 @@ class Decoding {
   // Returns the number of this decoding's parts in the run: part(), and a part for each branch after it.
   [[nodiscard]] std::size_t parts() const noexcept { return 1 + branches_; }
   // Call this after the run was computed. Commits the part and returns the next piece. If there was no part, draws the piece from the known
-  // logits. Returns no piece if the prompt is not finished, or if the run failed because of drafts (the next offer then has none). After an
+  // logits. Returns no piece if the prompt is not finished, or if the run failed because of drafts (the next offer has no drafts). After an
   // error the part is undone.
   Result<std::optional<Piece>> next(Run& run);
   // Calls sink(Piece) with the next piece. If drafts were accepted, also calls it with their pieces, which need no further step.

@@ -38,8 +38,8 @@ class DraftLengths {
     cycle_ += drafting_.at(drafts);
   }
   // Adds `seconds` to the time of the present step: the time that the drafter took for a request's first drafts, without the time for
-  // reading the prompt. For later drafts call observe_drafting(), which also learns the drafter's usual time. The first call does not count
-  // as usual, because the drafter then reads the prompt too.
+  // reading the prompt. For later drafts call observe_drafting(), which also learns the drafter's usual time. The time of the first drafts
+  // is not usual, because the drafter then reads the prompt too.
   void charge(double seconds) noexcept { cycle_ += seconds; }
   void observe_step(std::size_t rows, double seconds) noexcept;
   void observe_accepted(std::size_t drafts, std::size_t accepted) noexcept;

@@ -1,4 +1,4 @@
-// Session::generate(): one Decoding. Each of its steps is computed in a run of its own.
+// Session::generate(): a Generation decodes one text with one Decoding. Each step is computed in a run of its own.
 #include <tessera/generation.hpp>
 
 #include <atomic>

@@ -36,7 +36,7 @@ Result<SpeculationEstimate> estimate_speculation(const SpeculationCosts& costs) 
   estimate.cycle_seconds = costs.drafts * costs.draft_seconds + verify;
   estimate.token_seconds = estimate.cycle_seconds / estimate.tokens;
   estimate.speedup = costs.target_seconds * estimate.tokens / estimate.cycle_seconds;
-  // The number of tokens that a cycle must produce, to take as long as without drafts.
+  // The number of tokens that a cycle must produce, so that the time for each token is the same as without drafts.
   const double needed = estimate.cycle_seconds / costs.target_seconds;
   if (needed > tokens_of_cycle(1.0, costs.drafts)) return estimate;
   double low = 0.0, high = 1.0;  // bisection: the expected tokens of a cycle grow with the acceptance rate

@@ -41,7 +41,7 @@ StopMatcher::Marker StopMatcher::find_open(std::string_view text, std::size_t fr
   for (std::size_t at = from; at < text.size() && !marked_.empty(); ++at) {
     const std::string_view rest = text.substr(at);
     Marker found{.at = at};
-    bool unsure = false;  // true: the text ends with the beginning of a marker, which may be longer than the one found
+    bool unsure = false;  // true: the text ends with the beginning of a marker, which may be longer than `found`
     for (const MarkedText& stretch : marked_) {
       for (const std::string& open : stretch.open) {
         if (open.empty()) continue;

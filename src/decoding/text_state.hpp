@@ -1,5 +1,5 @@
-// TextState turns drawn tokens into text and finish reasons. TextStream is its public face; classes of the library have a TextState as a
-// member instead.
+// TextState turns drawn tokens into text and finish reasons. Programs use it through the public class TextStream; classes of the library
+// have a TextState as a member instead.
 #pragma once
 
 #include <chrono>

@@ -89,7 +89,8 @@ struct SequenceRecord {
   History history;            // empty unless the sequence is edited
   std::uint64_t removed = 0;  // tokens that edits have removed
   Votes votes;                // votes for tokens, if the token budget chooses by votes
-  bool drop_is_due = false;   // true: a drop failed because memory was short; the next call makes it first
+  // true: a drop of the token budget failed because memory was short. The next call on the session makes this drop before anything else.
+  bool drop_is_due = false;
   std::size_t reused = 0;     // tokens whose pages were taken from the prefix index
 
   [[nodiscard]] KvInputs inputs() const noexcept { return {tokens, contents, adapters.keys()}; }
@@ -140,8 +141,8 @@ struct Session::State : detail::SequenceRecord {
   [[nodiscard]] bool has_pending() const noexcept { return tokens.size() > kv.length(); }
   [[nodiscard]] std::span<const Token> pending() const noexcept { return std::span(tokens).subspan(kv.length()); }
   // Returns the position at which the sampler draws the next token: the number of tokens, counting also those that edits have removed. A
-  // removal does not lower it, so the sampler does not use a random number twice. (A token's position in the cache is smaller after
-  // edits.)
+  // removal does not lower this position, so the sampler does not use a random number twice. (A token's position in the cache is smaller
+  // after edits.)
   [[nodiscard]] std::uint64_t stream_position() const noexcept { return removed + tokens.size(); }
   // Reserves memory, so that `tokens` can grow to n tokens in all without an allocation. If `tokens` must grow, reserves memory for 2 n
   // tokens (at least 256), but not for more than the cache can hold. Does not reserve memory for the whole context from the start, because a
@@ -154,8 +155,8 @@ struct Session::State : detail::SequenceRecord {
   Engine engine;
   std::shared_ptr<const Engine::State> shared;
   KvCache kv;
-  // Memory for a copy of the hidden state after the last computed token [d_model]. Used only if draft heads keep hidden states in pages
-  // (HiddenKept::in_pages), where they do not lie in one piece; otherwise empty.
+  // Memory for a copy of the hidden state after the last computed token [d_model], if draft heads keep hidden states in pages
+  // (HiddenKept::in_pages); otherwise empty. hidden_behind() fills this memory, because a hidden state is not contiguous in a page.
   mutable std::vector<float> hidden;
   // Returns the last row of `logits`  [vocab]. Precondition: has_last.
   [[nodiscard]] std::span<const float> last_logits() const noexcept {
@@ -184,7 +185,7 @@ struct Session::State : detail::SequenceRecord {
   detail::Run* held_by = nullptr;
   std::size_t held_part = 0;
 
-  std::uint64_t guesses = 0;  // number of the TargetGuesses that began last; all earlier ones are invalid
+  std::uint64_t guesses = 0;  // number of the last series of guesses (begin_guesses()); all earlier series (TargetGuesses) are invalid
 
   // Prompt tokens that were computed since the previous generation, and the seconds that this took. The next generation reports them.
   std::size_t prompt_tokens = 0;

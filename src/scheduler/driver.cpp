@@ -22,7 +22,7 @@ struct [[gnu::visibility("hidden")]] Driver::State {
   std::atomic<bool> is_stopping = false;
   std::mutex mutex;               // guards `rest`, `rests` and `id`; the inbox's mutex may be locked while this one is held
   std::condition_variable rest;
-  bool rests = false;             // true: the last step had nothing to do, and no later step will have until the inbox has news
+  bool rests = false;             // true: the last step had nothing to do, and no step has anything to do before the inbox has news
   std::thread::id id;
   std::mutex ending;              // guards `thread` while it is joined
   std::thread thread;
@@ -39,9 +39,9 @@ struct [[gnu::visibility("hidden")]] Driver::State {
       const Result<bool> more = detail::guard([&] { return scheduler->step(); });
       if (is_stopping) return;
       if ((more && *more) || inbox.has_news()) continue;
-      // There is nothing to do now, or the step failed. If there will be nothing to do before the inbox has news (is_over): sleeps until
-      // then. Otherwise sleeps for at most 5 ms and then tries again. It does not sleep until wake_time, the time of the next work, because
-      // wake_time is in the host's clock, which may not be real time.
+      // There is nothing to do now, or the step failed. If no step has anything to do before the inbox has news (is_over), this thread sleeps
+      // until there is news. Otherwise it sleeps for at most 5 ms and then tries again. The thread cannot sleep until wake_time, the time of
+      // the next work, because wake_time is in the host's clock, which may not be real time.
       const bool is_over = (more && std::isinf(inbox.outlook().wake_time)) || inbox.left() == 0;
       if (is_over) {
         const Lock lock(mutex);

@@ -33,7 +33,7 @@ class HeadTree {
   void add(Token drawn, std::span<const float> logits) {
     find_likeliest(logits, branches_ + 1, likeliest_);  // one more, because one of them may be the drawn token
     const double best = likeliest_.empty() ? 1.0 : likeliest_.front().share;
-    add_leaves(std::nextafter(chance_ * best, 2.0));  // adds the leaves that are likelier
+    add_leaves(std::nextafter(chance_ * best, 2.0));  // adds the leaves that are likelier than the trunk's next draft
     if (is_full()) return;
     const std::size_t parent = trunk_;
     trunk_ = n_;

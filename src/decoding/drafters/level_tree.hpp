@@ -24,8 +24,9 @@ class LevelTree {
 
   [[nodiscard]] std::size_t levels() const noexcept { return levels_.size(); }
 
-  // Adds the next level. `drawn` is the token that the request's sampler drew from the head's logits. It comes first, and counts as likely
-  // as the likeliest token: the model's token is drawn with the same random number, so the two are often the same.
+  // Adds the next level. `drawn` is the token that the request's sampler drew from the head's logits. `drawn` becomes the level's first
+  // token, and counts as likely as the likeliest token. The reason: the model's token at this position is drawn with the same random number,
+  // so that it often is the same token.
   void add_level(Token drawn, std::span<const float> logits) {
     std::vector<LikelyToken> level;
     find_likeliest(logits, chains_, level);

@@ -31,7 +31,7 @@ class SuffixDrafter final : public Drafter {
 
  private:
   SuffixOptions options_;
-  detail::SuffixAutomaton known_;  // knows every sequence of tokens that has occurred in the text
+  detail::SuffixAutomaton known_;  // has every substring of the sequence (suffix_automaton.hpp)
 };
 
 }  // namespace

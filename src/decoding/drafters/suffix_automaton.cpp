@@ -56,8 +56,8 @@ void SuffixAutomaton::push(Token token) {
     if (states_[at].length + 1 == states_[next].length) {
       states_[made].link = next;
     } else {
-      // A state stands for pieces of text that end at the same positions. The shorter pieces of `next` now also end at the new token, but
-      // its longest piece does not. So the shorter pieces get a new state, `split`.
+      // A state stands for substrings that end at the same positions. The shorter substrings of `next` now also end at the new token, but
+      // its longest substring does not. So the shorter substrings get a new state, `split`.
       const auto split = static_cast<Index>(states_.size());
       states_.push_back({.length = states_[at].length + 1, .link = states_[next].link});
       const Index best = states_[next].best_edge;

@@ -1,6 +1,6 @@
-// Knows every piece of a token sequence (consecutive tokens), and how often each token followed each piece. This is a suffix automaton
-// (Blumer et al. 1985), extended with each new token. A state stands for all pieces that end at the same positions. `length` is the number
-// of tokens of the longest of these pieces. `link` is the state of that piece's longest suffix that also occurs elsewhere.
+// Represents all substrings (consecutive tokens) of a token sequence, and how often each token followed each substring: a suffix automaton
+// (Blumer et al. 1985), extended with each new token. A state stands for all substrings that end at the same positions. `length` is the
+// number of tokens of the longest of these substrings. `link` is the state of that substring's longest suffix that also occurs elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -64,7 +64,7 @@ class SuffixAutomaton {
   std::vector<State> states_;
   std::vector<Edge> edges_;
   std::unordered_map<std::uint64_t, Index> edge_of_;
-  Index last_ = 0;  // the state whose longest piece is the whole sequence
+  Index last_ = 0;  // the state whose longest substring is the whole sequence
 };
 
 }  // namespace tessera::detail

@@ -68,7 +68,7 @@ class TargetDrafter : public Drafter {
     while (n < most_here && drafted < most) {
       TESSERA_TRY_STATUS(guesses->next(history_.back(), logits_, context.stop));
       auto draft = drafts.draw(logits_, history_);
-      // The head may be able to guess only some tokens of the vocabulary, and the request's grammar may allow none of them.
+      // A head may guess only some tokens of the vocabulary. If the request's grammar allows none of these tokens, drafting ends.
       const auto is_nan = [](float logit) { return std::isnan(logit); };
       if (!draft && draft.error().code() == ErrorCode::numeric && std::ranges::none_of(logits_, is_nan)) break;
       if (!draft) return std::move(draft).error();

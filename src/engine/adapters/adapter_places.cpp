@@ -75,9 +75,10 @@ std::vector<float> numbers_of(DType dtype, std::span<const std::byte> bytes) {
   return values;
 }
 
-// Prepares a DoRA adapter, which scales each row of W + scale * B A to a given length. Returns for each row of W this length, and three
-// dot products: of the row of W with itself, with the same row of B A, and of the row of B A with itself. From them the norm of the row
-// of W + scale * B A can be computed for any scale. `a` and `b` are the bytes of A and B for this weight.
+// Returns the numbers by which a DoRA adapter scales each row of W + scale * B A to a given length. For each row of W these are the given
+// length and three dot products: of the row of W with itself, of the row of W with the same row of B A, and of the row of B A with
+// itself. From the dot products the norm of the row of W + scale * B A can be computed for any scale. `a` and `b` are the bytes of A and
+// B for this weight.
 Result<std::vector<backend::LowRankValues::Length>> lengths_of(const AdapterTensor& from, const Binding& binding, const ModelSource& source,
                                                                std::span<const std::byte> a, std::span<const std::byte> b) {
   const backend::LowRankShape shape = shape_of(from, binding);
@@ -120,8 +121,8 @@ AdapterPlaces::AdapterPlaces(const Model& model, const ModelSource& source, std:
   for (const Binding& binding : bindings) {
     if (has_place(binding, model.spec)) placed.push_back(&binding);
   }
-  // If the ranks gather the product of a matrix (each rank gets the columns that the others have computed), the adapter's change is added
-  // after that, to the whole product. So each rank needs the whole change: its binding is made whole here. If the product is not
+  // If the ranks gather the product of a matrix (each rank gets the columns that the others have computed), each rank adds the adapter's
+  // change to the gathered product. So each rank needs the whole change, and the binding is made whole here. If the product is not
   // gathered, a rank adds only its own part of the change.
   const auto as_changed = [](const Binding& binding) {
     Binding changed = binding;

@@ -33,7 +33,8 @@ class AdapterPlaces {
   std::vector<std::size_t> first_;      // [tensor]: index of its first weight; the last element is the number of weights
 };
 
-// Makes an adapter's change of one weight of a tensor. `source` has the model's weights. Only adapters with lengths (DoRA) need it.
+// Makes an adapter's change of one weight of a tensor. `source` has the model's weights. `source` may be nullptr if the adapter has no
+// lengths (DoRA).
 [[nodiscard]] Result<std::shared_ptr<const backend::LowRank>> make_change(const AdapterTensor& from, const AdaptedTensor& tensor,
                                                                           const AdapterPlaces::Weight& weight,
                                                                           const backend::Backend& backend, const ModelSource* source);

@@ -17,9 +17,9 @@ struct Adapter::State {
   explicit State(std::shared_ptr<const Engine::State> of) noexcept : engine(std::move(of)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State();  // removes `bytes` from the count of LoadedAdapters
+  ~State();  // removes the adapter from ranks in other processes, and gives `bytes` back to LoadedAdapters
 
-  std::shared_ptr<const Engine::State> engine;  // first, because the adapter's weights are in the engine's memory
+  std::shared_ptr<const Engine::State> engine;  // first member, so it is destroyed last: `weights` are in the engine's memory
   std::string name, base;
   std::vector<Token> invocation;
   Hash128 content;

@@ -64,7 +64,8 @@ bool has_lengths(const detail::AdapterFile& file) {
   return std::ranges::any_of(file.tensors, [](const detail::AdapterTensor& tensor) { return !tensor.lengths.empty(); });
 }
 
-// Returns the source of the engine's weights. Error: the options' source is not the engine's model.
+// Returns the source of the engine's weights: AdapterOptions::base or, without it, the file from which the engine was loaded. Errors:
+// invalid_argument, there is neither of the two, or the source is not the engine's model; errors of opening the file.
 Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, const AdapterOptions& options) {
   std::shared_ptr<const ModelSource> base(std::shared_ptr<void>(), options.base);  // owns nothing
   if (base == nullptr) {
@@ -94,7 +95,7 @@ Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, 
 
 // Returns the bytes of the adapter's changes, and of the intermediate results that a step keeps for them.
 std::uint64_t memory_of(const detail::AdapterFile& file, const Engine::State& engine) {
-  std::uint64_t bytes = 0, most = 0;  // most: numbers of A x, for one row and one product
+  std::uint64_t bytes = 0, most = 0;  // `most`: the most numbers that A x has, for one row and one product
   const auto count = [&](const detail::AdapterPlaces& places, const backend::Backend& backend) {
     for (const detail::AdapterTensor& tensor : file.tensors) {
       for (const detail::AdapterPlaces::Weight& weight : places.weights_of(tensor.tensor)) {

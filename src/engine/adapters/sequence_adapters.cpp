@@ -59,7 +59,7 @@ std::vector<AdapterUse> SequenceAdapters::uses() const {
 }
 
 void SequenceAdapters::set_keys() noexcept {
-  // Insertion sort: the list is short, and only moved elements are out of order. (std::stable_sort may allocate memory.)
+  // Insertion sort, because the list is short, and because std::stable_sort may allocate memory.
   for (std::size_t i = 1; i < list_.size(); ++i) {
     for (std::size_t j = i; j > 0 && list_[j].from < list_[j - 1].from; --j) std::swap(list_[j], list_[j - 1]);
   }

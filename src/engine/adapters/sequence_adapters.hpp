@@ -34,9 +34,9 @@ class SequenceAdapters {
   // Makes the list. Leaves out uses with scale 0. Errors: invalid_argument, an empty adapter, or a scale that is NaN or infinite.
   [[nodiscard]] static Result<SequenceAdapters> make(std::span<const AdapterUse> uses);
 
-  // Precondition: `list` is sorted like list().
+  // Sorts `list` by first position. Adapters with the same first position stay in their order.
   explicit SequenceAdapters(std::vector<One> list);
-  // Copies reserve memory for all keys, which set_keys() relies on.
+  // A copy reserves memory for a key of each adapter, so that set_keys() never allocates.
   SequenceAdapters(const SequenceAdapters& other);
   SequenceAdapters& operator=(const SequenceAdapters& other) { return *this = SequenceAdapters(other); }
   SequenceAdapters(SequenceAdapters&&) noexcept = default;
@@ -51,8 +51,8 @@ class SequenceAdapters {
 
   // Returns the number of adapters that change the row at `position`: the first elements of list().
   [[nodiscard]] std::uint32_t active_at(std::uint64_t position) const noexcept;
-  // Returns the first position at which adapters make a difference between a sequence with these adapters and one with `other`: rows
-  // before it are computed alike. Returns UINT64_MAX if all rows are.
+  // Compares a sequence with these adapters and a sequence of the same tokens with `other`. Returns the first position whose row the two
+  // sequences compute differently; UINT64_MAX if they compute all rows alike.
   [[nodiscard]] std::uint64_t first_difference(const SequenceAdapters& other) const noexcept;
 
   [[nodiscard]] bool wait_for_invocation() const noexcept;
@@ -67,7 +67,7 @@ class SequenceAdapters {
   // move with the tokens.
   void truncate(std::uint64_t tokens) noexcept;
   void erase(std::uint64_t first, std::uint64_t last) noexcept;
-  // Returns the first position of the adapters that would wait again after truncate(tokens); UINT64_MAX if there is none.
+  // Returns the lowest first position of all adapters that would wait again after truncate(tokens); UINT64_MAX if no adapter would.
   [[nodiscard]] std::uint64_t first_cut(std::uint64_t tokens) const noexcept;
 
   // Keep the same adapters active between settle() and release(): invoke() activates no adapter, and truncate() makes none wait. settle()
@@ -78,7 +78,7 @@ class SequenceAdapters {
  private:
   // Returns whether the sequence's first `tokens` tokens lack a token of the invocation that activated the adapter.
   [[nodiscard]] bool is_cut(const One& one, std::uint64_t tokens) const noexcept;
-  void set_keys() noexcept;  // never allocates: keys_ has room for all of list_
+  void set_keys() noexcept;  // sorts list_, and makes keys_ from it. Never allocates: keys_ has memory for a key of each adapter
 
   std::vector<One> list_;
   std::vector<KvAdapter> keys_;

@@ -27,7 +27,7 @@ namespace {
 struct EmbedPlan {
   Pooling pooling = Pooling::mean;
   std::size_t dimensions = 0;
-  std::size_t most = 0;     // limit of the tokens of a text that are read, including the frame's tokens
+  std::size_t most = 0;     // the most tokens that are read of a text (of a window of a long text), including the frame's tokens
   TextFrame frame;
   std::string prompt;
 };
@@ -42,7 +42,8 @@ Result<std::string> prompt_of(const Settings& settings, const EmbedOptions& opti
   return std::string(text);
 }
 
-// `frame`: the tokens to put around each text; nullptr: the caller's tokens already include them.
+// Makes the plan of a call, and checks the call's options. `frame`: the tokens to put around each text; nullptr: the caller's tokens
+// already include these tokens.
 Result<EmbedPlan> plan_of(const Engine::State& state, const TextFrame* frame, const EmbedOptions& options) {
   const ModelSpec& spec = state.model.spec;
   EmbedPlan plan;
@@ -86,7 +87,7 @@ class Windows {
  public:
   struct Window {
     std::size_t text = 0, first = 0, size = 0;  // tokens [first, first + size) of tokens()
-    double weight = 1.0;                        // share of the text's vector
+    double weight = 1.0;                        // a text's vector is the sum over its windows: weight times the window's vector
   };
 
   Windows(const EmbedPlan& plan, const EmbedOptions& options) noexcept : plan_(plan), options_(options) {}

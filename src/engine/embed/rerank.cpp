@@ -143,7 +143,7 @@ Result<std::vector<float>> Engine::rerank(std::string_view query, std::span<cons
     if (spec.n_scores != 0 && spec.sight == Sight::both_sides) {
       TESSERA_TRY(const TokenTexts texts, pairs_of(*state_, query, documents, options));
       const TextReader::Wish wish{.output = detail::RowOutput::scores, .rows = RowsOf::first, .width = spec.n_scores};
-      // With two outputs the second one is the class "relevant".
+      // A head with two outputs sorts texts into two classes, of which the second is "relevant". A head with one output gives the score.
       return read_scores(*this, state_, texts, wish, options.stop, [](std::span<const float> values) { return values.back(); });
     }
     if (!spec.has_logits) return make_error(ErrorCode::unsupported, "the model ({}) has no head that ranks: compare the vectors of the texts instead", spec.architecture);

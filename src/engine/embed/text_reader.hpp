@@ -1,4 +1,5 @@
-// Lets the model read texts, several in one step, and returns the computed outputs of their rows. Afterwards the sessions keep no tokens.
+// Lets the model read texts, several in one step, and passes the outputs of their rows to the caller. The sessions in which the texts are
+// read keep no tokens.
 #pragma once
 
 #include <cstddef>

@@ -186,7 +186,7 @@ Result<std::shared_ptr<const Engine::State>> load_engine(const Parts& parts, con
   state->plan = blueprint.plan;
   state->texts = {.rows = options.step_rows, .pages = std::max<std::uint64_t>(1, state->plan.kv_limit / std::max<std::uint64_t>(1, state->plan.kv_layout.page_bytes()))};
   state->options.step_rows = blueprint.step_rows;
-  // If rows see later rows, keys and values of a row depend on these later rows, so other texts cannot use them.
+  // If rows see later rows, a row's keys and values depend on the later rows, so texts with other later rows cannot use the row's page.
   if (state->model.spec.sight == Sight::both_sides) state->options.kv.prefix = PrefixReuse::off;
   state->options.kv.dtype = state->plan.kv_dtype;
   state->identity = detail::make_identity(state->model, *state->backend);

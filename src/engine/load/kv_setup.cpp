@@ -71,7 +71,7 @@ WideLayers wide_layers(const KvOptions& options) noexcept {
 KvOptions resolve(const KvOptions& options, const KvOptions& base) {
   const bool has_types = options.dtype != DType::automatic || options.wide.dtype != DType::automatic;
   const TokenBudget budget = resolve_budget(options.budget, base.budget);
-  // h2o needs the votes of all rows of the prompt, so every row must be computed and none may come from the prefix index.
+  // h2o needs the votes of rows in all parts of the prompt. Only computed rows vote, so no row may come from the prefix index.
   const bool must_compute = counts_attention(budget) && budget.choice == TokenChoice::h2o;
   const PrefixReuse prefix = must_compute ? PrefixReuse::off : options.prefix == PrefixReuse::automatic ? base.prefix : options.prefix;
   KvOptions resolved{.dtype = options.dtype == DType::automatic ? base.dtype : options.dtype,

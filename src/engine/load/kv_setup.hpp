@@ -11,7 +11,8 @@
 
 namespace tessera::detail {
 
-// Returns the first and last layers that have another KV type than the rest (KvOptions::wide). Empty: all layers have the same type.
+// Returns the first and last layers that have another KV type than the rest (KvOptions::wide). If all layers have the same type, the
+// result's dtype is automatic.
 [[nodiscard]] WideLayers wide_layers(const KvOptions& options) noexcept;
 // Returns `options`, with each automatic value replaced by the value of `base`.
 [[nodiscard]] KvOptions resolve(const KvOptions& options, const KvOptions& base);
@@ -27,12 +28,13 @@ namespace tessera::detail {
 // Makes the layout of the model's cache. Errors: invalid_argument, WideLayers names more layers than have keys and values of their own;
 // unsupported, layer 0 has no mixer.
 [[nodiscard]] Result<KvLayout> kv_layout(const ModelSpec& spec, const KvOptions& resolved);
-// Memory for one sequence of the whole context, in bytes.
+// The memory that one sequence needs if it fills the whole context, in bytes.
 struct KvBytes {
   std::uint64_t kv = 0;    // keys, values and states, in all groups
   std::uint64_t host = 0;  // heap bytes for the bookkeeping of the pages
 };
-// Returns the memory for a sequence of `context` tokens. Error: invalid_argument, the size does not fit into the address space.
+// Returns the memory for a sequence of `context` tokens. `budget` is EngineOptions::kv_budget, on which the size of slabs depends. Error:
+// invalid_argument, the size does not fit into the address space.
 [[nodiscard]] Result<KvBytes> kv_bytes(const KvLayout& layout, std::uint64_t context, const KvOptions& resolved,
                                        std::uint64_t budget);
 // Checks that a budget of bytes (0: no limit) is enough for one page of every group and two states. Error: invalid_argument.
@@ -41,8 +43,8 @@ struct KvBytes {
 // Makes the engine's pools. The pages lie in the backend's own memory (a GPU's) if it has any, otherwise in host memory. Precondition: the
 // engine's plan and backend are set.
 [[nodiscard]] Result<KvPools> make_kv_pools(const Engine::State& engine);
-// Makes a probe of the prefix index. It counts the tokens of a prompt that a new session with these options would find there. Returns
-// nullptr if these options do not use the index.
+// Makes a probe of the prefix index. The probe counts the tokens of a prompt that a new session with these options would find in the
+// index. Returns nullptr if the options have no layout (kv_layout()). Precondition: the options use the index.
 [[nodiscard]] std::shared_ptr<PrefixProbe> make_prefix_probe(const Engine::State& engine, const KvOptions& resolved);
 // Returns whether each drop of this budget keeps the tokens that any window of the layout sees, and one page more. If true, pages that a
 // window has passed may be freed even after drops have edited the sequence, because no window will reach back to them.

@@ -17,7 +17,7 @@ struct Machine {
   std::shared_ptr<Executor> executor;
   std::unique_ptr<backend::Backend> backend;
   std::unique_ptr<ThreadRanks> ranks;                  // nullptr: one rank only
-  std::vector<std::unique_ptr<RankPart>> parts;        // [ranks], without models; empty: one rank only
+  std::vector<std::unique_ptr<RankPart>> parts;        // [ranks], whose models are not loaded yet; empty: one rank only
 };
 
 // Makes the backend for `options`: starts threads, unless the options bring an executor, and opens the device. `others`: connections to

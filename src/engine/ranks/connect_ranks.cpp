@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds kConnectTime{10};
 constexpr std::chrono::seconds kAcceptTime{15};  // time for a rank to answer that it serves this engine
-constexpr std::chrono::minutes kStartTime{10};  // the same over a transport, because its processes may start later than the engine's
+constexpr std::chrono::minutes kStartTime{10};  // time for the same answer over a transport, whose processes may start later than the engine's
 constexpr std::chrono::hours kLoadTime{1};  // time for a rank to load its part
 
 // Kernel families of each operation and weight type. There are several if matrices of one type round their inputs in different ways.

@@ -23,7 +23,8 @@ namespace tessera::detail {
 // cancelled, `stop` was requested; invalid_argument, a rank refuses, or has other weights or kernels; device_error, a rank has disconnected.
 [[nodiscard]] Status await_ranks(ProcessRanks& ranks, const Hash128& weights, const backend::Backend& backend, const std::stop_token& stop);
 
-// Returns for each operation and format the family of the kernels that compute it. The list must be equal on all ranks.
+// Returns the families of the kernels by which the backend computes each operation and format. If two ranks compute the same operation
+// and format, await_ranks() requires that they use the same families for it.
 [[nodiscard]] std::vector<RankFamily> families_of(const backend::Backend& backend);
 
 }  // namespace tessera::detail

@@ -27,8 +27,8 @@ class RemoteAdapters {
  private:
   RemoteRanks& ranks_;
   FairQueue& queue_;
-  std::mutex adding_;  // held while an adapter is sent: two adapters of the same content must not be sent at once
-  std::mutex mutex_;   // guards uses_. Not held while sending, because a request that ends may have to remove an adapter
+  std::mutex adding_;  // held while an adapter is sent, because two adapters of the same content must not be sent at once
+  std::mutex mutex_;   // guards uses_. Not held while an adapter is sent, so that remove() does not wait for the sending
   std::map<Hash128, std::size_t, ByContent> uses_;
 };
 

@@ -20,7 +20,7 @@ std::uint32_t deciding(const KvCache& cache, std::size_t layer) noexcept {
 
 // The place of a rank's heads among the blocks of all heads, [k | v][head], of a layer in a page.
 struct RemoteParts::Place {
-  std::uint64_t k_at = 0, k_bytes = 0;  // in the blocks of all heads
+  std::uint64_t k_at = 0, k_bytes = 0;  // offset in the blocks of all heads, and size, both in bytes
   std::uint64_t v_at = 0, v_bytes = 0;
 
   [[nodiscard]] std::uint64_t size() const noexcept { return k_bytes + v_bytes; }
@@ -45,7 +45,8 @@ RemoteParts::Place RemoteParts::place_of(const KvCache& cache, std::size_t layer
 LayerPages RemoteParts::describe(const KvCache& cache, std::size_t layer, std::uint64_t first_page, std::uint64_t end_page) const {
   LayerPages part;
   describe_pages(cache, ranks_.pools(), part.pages);
-  // During a generation the session may have reserved slots for the states of its next step. These slots are not pages of the sequence.
+  // During a generation the session may have reserved slots for the states of its next step. These slots are not pages of the sequence, so
+  // they are removed from the description.
   SequencePages& one = part.pages.sequences.front();
   one.writes_states = false;
   one.slots = {};

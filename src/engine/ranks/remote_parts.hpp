@@ -24,7 +24,7 @@ class RemoteParts final : public OtherParts {
   Status write_state(const KvCache& cache, std::size_t layer, std::uint64_t page, std::uint64_t at, std::span<const std::byte> bytes) override;
 
  private:
-  static constexpr std::uint64_t kMessageBytes = std::uint64_t{8} << 20;  // about the bytes of pages in one message
+  static constexpr std::uint64_t kMessageBytes = std::uint64_t{8} << 20;  // bytes of pages in one message, approximately
 
   // The place of a rank's bytes in a layer's pages of all heads.
   struct Place;

@@ -107,7 +107,7 @@ class RankService {
   }
 
   [[nodiscard]] bool is_secret(const std::string& text) const noexcept {
-    unsigned difference = text.size() == options_.secret.size() ? 0 : 1;  // constant time: it does not depend on where the texts differ
+    unsigned difference = text.size() == options_.secret.size() ? 0 : 1;  // the loop takes the same time wherever the texts differ
     for (std::size_t i = 0; i < text.size(); ++i) difference |= static_cast<unsigned>(text[i] ^ options_.secret[i % std::max<std::size_t>(1, options_.secret.size())]);
     return difference == 0;
   }
@@ -154,7 +154,7 @@ class RankService {
   Status serve_engine(const detail::Welcome& welcome, detail::ProcessRanks& ranks, const std::function<Status()>& join) {
     tell(LogLevel::info, fmt::format("rank {} of {}: loading", welcome.rank, welcome.ranks));
     const Status served = compute_for(welcome, ranks, join);
-    // The engine waits for an answer until this rank's part is loaded. A refusal is an answer too.
+    // The engine waits until this rank says that its part is loaded. If the rank fails before that, it answers with a refusal.
     if (!served && ranks.broken() && !is_ready_) return refuse(ranks, served.error());
     return served;
   }

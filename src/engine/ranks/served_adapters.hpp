@@ -11,7 +11,7 @@ namespace tessera::detail {
 
 class ServedAdapters final : public RankAdapters {
  public:
-  // `source` is read for adapters with lengths (DoRA). `room` limits the bytes of the adapters.
+  // `source` is read for adapters with lengths (DoRA). `room` counts the adapters' bytes within the limit for the rank's pages.
   ServedAdapters(AdapterPlaces places, const backend::Backend& backend, const ModelSource& source, OwnPages& room)
       : places_(std::move(places)), backend_(backend), source_(source), room_(room) {}
 

@@ -1,4 +1,4 @@
-// Draws tokens from rows of logits on the host. Used if the backend cannot draw, or not with this sampler.
+// Draws tokens from rows of logits on the host, if the backend cannot draw them (draws_on_backend()).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ namespace tessera::detail {
 // A token that is drawn after a row, and its result.
 struct Draw {
   Sampler* sampler = nullptr;
-  std::uint32_t logprobs = 0;  // likeliest tokens whose log-probabilities are reported besides the drawn token's; 0: none are reported
+  // Number of likeliest tokens whose log-probabilities are reported, besides that of the drawn token. 0: no log-probabilities at all.
+  std::uint32_t logprobs = 0;
 
   Piece piece = {};  // the drawn token, with its log-probabilities
   Status status = {};

@@ -18,7 +18,8 @@ namespace tessera::detail {
 
 class LogitsBuffer {
  public:
-  // Allocates `rows` rows that no copy of the session reads. The old content may be lost. Frees a buffer that is much too large.
+  // Makes sure that `rows` rows may be written: rows that no copy of the session reads. Allocates new memory if the buffer is shared, too
+  // small, or more than kExcess times as large as needed. The old content may be lost.
   Status ensure(Memory& memory, std::size_t rows, std::size_t vocab) {
     const std::size_t bytes = std::max<std::size_t>(rows, 1) * vocab * sizeof(float);
     if (is_writable(rows, vocab) && block_->buffer.size() / kExcess <= bytes) return {};
@@ -41,7 +42,7 @@ class LogitsBuffer {
     return copy;
   }
 
-  // Frees the memory if the buffer has many rows.
+  // Frees the memory if the buffer has more than kExcess rows.
   void drop_excess(std::size_t vocab) noexcept {
     if (block_ != nullptr && block_->buffer.size() / kExcess > vocab * sizeof(float)) block_.reset();
   }

@@ -64,7 +64,8 @@ class Run::Sink final : public OutputSink {
   RunLists& lists_;
 };
 
-// Returns the position of the token that is drawn after a row. The sampler's random numbers depend on it.
+// Returns the position of the token that is drawn after a row, counting also tokens that edits have removed. The sampler chooses its random
+// number by this position.
 std::uint64_t Run::draw_position(const StepRow& at) const noexcept {
   const Part& part = lists_->parts[at.part];
   return part.session->removed + part.begin + (at.row - part.first) + 1;
@@ -311,7 +312,7 @@ Status Run::compute_step() {
   return {};
 }
 
-// Fails all prepared parts from the cursor's part on that are not completely computed.
+// Fails all prepared parts from the cursor's part on. (A part whose rows are all computed is no longer in the phase `prepared`.)
 void Run::fail_open(const Error& error, const Cursor& from) noexcept {
   for (std::size_t i = from.part; i < parts(); ++i) {
     if (lists_->parts[i].phase == Phase::prepared) fail(i, error);

@@ -41,11 +41,11 @@ struct Part {
 
   Session::State* session = nullptr;
   std::size_t first = 0, rows = 0;  // index of the first row in RunLists::rows, and number of rows
-  std::size_t drafts = 0;           // number of last rows that are drafts; any number of drafts may be committed
+  std::size_t drafts = 0;           // number of rows at the part's end that are drafts, which commit() may leave out
   std::uint64_t ahead = 0;          // positions after the session's length that drafts of an earlier run have filled
   std::uint64_t begin = 0;          // position of the first row
   std::size_t tokens = 0;           // tokens of the session before the run, including pending tokens
-  std::uint64_t adopted = 0;        // number of first rows whose pages came from the prefix index
+  std::uint64_t adopted = 0;        // number of rows at the part's beginning whose pages came from the prefix index
   std::uint64_t to_come = 0;        // tokens of the same prompt that follow in later runs
   // Branches only: the fork of the session's cache that has pages for the branch's rows. nullptr: the part is not a branch. A run never
   // commits a branch: the fork's owner keeps or drops it.

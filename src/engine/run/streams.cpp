@@ -27,10 +27,10 @@ Status cut_if_full(Session::State& session) noexcept {
 
 namespace {
 
-// Prepares the part (Run::prepare()). Exception: if an adapter of the session waits for its invocation (the tokens that activate it),
-// first looks for the invocation among the part's new tokens, because the adapter changes the rows from there on. Drafts are not
-// searched, and neither are pending tokens, because drawn tokens are pending. Otherwise the result could depend on whether a token was
-// drafted.
+// Prepares the part (Run::prepare()). If an adapter of the session waits for its invocation (the tokens that activate it), first looks
+// for the invocation among the tokens that the part adds to the session, because the adapter changes the rows from the invocation on.
+// Does not search drafts, because they may be rejected. Does not search pending tokens either, because drawn tokens are pending: a drawn
+// token must have the same effect whether it was a draft before or not.
 Status prepare(Run& run, std::size_t part) noexcept {
   Session::State& session = *run.part(part).session;
   if (!session.adapters.wait_for_invocation() || run.part(part).ahead != 0) return run.prepare(part);

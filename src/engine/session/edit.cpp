@@ -60,7 +60,8 @@ void commit_left(Session::State& session, std::size_t position, Reserved beyond)
 
 Status uncompute_last(Session::State& session) noexcept {
   const std::size_t length = session.kv.length();
-  // The last token becomes pending again. Recurrent layers can only go back to a checkpoint, or to the beginning of the sequence.
+  // The last token becomes pending again. Recurrent layers can only go back to a checkpoint, or to the beginning of the sequence. So with
+  // recurrent layers it must be possible to compute all tokens again.
   const std::size_t first = session.kv.layout().has_state() ? 0 : length - 1;
   if (!can_recompute(session, first)) {
     return make_error(ErrorCode::invalid_state,
@@ -84,7 +85,7 @@ void truncate(Session::State& session, std::size_t position) noexcept {
   // invocation's first token on. So the tokens from there on must be computed again, without the adapter.
   const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(position, session.adapters.first_cut(position)));
   if (session.kv.edited() && kept < length) note_removal(session, kept, length);
-  // The page may have been offered while it was full, so another sequence may use it.
+  // The last page that stays may have been offered (prefix index) while it was full, so another sequence may use this page.
   if (kept < length) session.shares_last_page = true;
   session.kv.truncate(kept);
   session.votes.truncate(kept, session.removed);
@@ -222,7 +223,7 @@ Status remove(Session::State& session, std::size_t first, std::size_t last) {
                       "cannot remove tokens {} to {}: the session has {} computed tokens. Choose a range within them", first, last, length);
   }
   if (first == last) return {};
-  if (last == length) {  // the runs end the sequence, so no token moves: this is a truncation that keeps the pending tokens
+  if (last == length) {  // no computed token follows the removed tokens, so none moves: a truncation that keeps the pending tokens
     const std::vector<Token> pending(session.pending().begin(), session.pending().end());
     const KvInputs behind = session.inputs().subspan(length, pending.size());
     const std::vector<Hash128> contents(behind.contents.begin(), behind.contents.end());

@@ -26,7 +26,7 @@ struct Reused {
   std::size_t pending = 0, prompt = 0;  // numbers of tokens
 };
 // Looks up the session's pending tokens, followed by the tokens of `prompt`, in the prefix index. Takes the pages of the tokens that are
-// found, and appends those of them that belong to `prompt` to the session. Precondition: the session has room for them.
+// found, and appends those of them that belong to `prompt` to the session. Precondition: reserve_tokens() has reserved memory for `prompt`.
 // The last token of `prompt` (of the pending tokens, if `prompt` is empty) is never taken from the index: its logits are wanted, so it must
 // be computed.
 Reused reuse_prefix(Session::State& session, std::span<const Token> prompt) noexcept;

@@ -12,9 +12,9 @@
 namespace tessera::detail {
 
 struct History {
-  // One removed run of tokens: [first, last) of the sequence, removed when `computed` tokens had been appended in all. (A truncation
-  // removes up to the end.) One edit can remove several runs, for example a drop of a token budget. The positions of all its runs are
-  // then those before the edit, because the remaining tokens move only once. `joins` is set in each of these runs except the first.
+  // One removed run of tokens: positions [first, last) of the sequence. When the run was removed, `computed` tokens had been appended in
+  // all. (A truncation is a run that ends at the sequence's end.) One edit can remove several runs, for example a drop of a token budget.
+  // The positions of all runs of an edit are those before the edit. `joins` is set in each run of an edit except the first.
   struct Removal {
     std::size_t computed, first, last;
     bool joins = false;

@@ -109,7 +109,7 @@ Status drop_if_over(Session::State& session) noexcept {
                                           .recent = budget.recent,
                                           .pooled = budget.choice == TokenChoice::snapkv ? kPooled : 0});
     TESSERA_TRY_STATUS(remove(session, runs));
-    // The next drop counts only votes of rows computed after this one.
+    // With snapkv, the next drop counts only the votes of rows that are computed after this drop.
     if (budget.choice == TokenChoice::snapkv) std::ranges::fill(votes.of_tokens, 0);
     session.drop_is_due = false;
     return {};

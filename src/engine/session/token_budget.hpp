@@ -17,7 +17,8 @@ inline constexpr std::uint32_t kMostVoters = 32;
 // Checks a budget for the model and the backend. Errors: invalid_argument, unsupported.
 [[nodiscard]] Status check_token_budget(const TokenBudget& budget, std::uint64_t context, const ModelSpec& spec,
                                         const backend::Backend& backend);
-// As above, for a session of the engine. Further error: the session is a stream, which excludes a token budget.
+// As above, for a session of the engine. Further errors (invalid_argument): the session is a stream, which excludes a token budget; the
+// budget chooses tokens by votes, and the engine's own budget does not, so the workspace has no memory for votes.
 [[nodiscard]] Status check_token_budget(const TokenBudget& budget, std::uint64_t context, const StreamOptions& stream,
                                         const Engine::State& engine);
 // Checks whether a sequence can get this budget although its first pages may be freed (because a window has passed them). `first`: the

@@ -43,8 +43,8 @@ std::string why_unverifiable(const Session::State& s) {
   return {};
 }
 
-// Returns the inputs that verify() computes again in a fresh session, to compare the bits: the computed tokens of session `s`. If the
-// session is edited: all tokens that were ever appended to it, because the edits are repeated too.
+// Returns the inputs that verify() computes again in a fresh session, to compare the bits: the computed tokens of session `s`. Exception:
+// if the session was edited, returns all tokens of its history, because verify() also repeats the edits.
 KvInputs computed_inputs(const Session::State& s) {
   if (s.kv.edited()) return {s.history.tokens, s.history.contents};
   return s.inputs().first(s.kv.length());
@@ -202,8 +202,8 @@ Result<Verification> Session::verify(const VerifyOptions& options) const noexcep
     kv_options.prefix = PrefixReuse::off;
     kv_options.budget = {.tokens = kNoTokenBudget};
     // If the session was edited, the fresh session repeats the edits, and needs all pages that the edits move, also pages that a window
-    // has passed. Only the cache of a stream keeps such pages, so the fresh session is made as a stream. It must not remove tokens by
-    // itself, so its stream options are cleared below.
+    // has passed. Only the cache of a stream keeps such pages, so the fresh session is made as a stream. A stream removes tokens by itself,
+    // which the fresh session must not do, so its stream options are cleared below.
     const StreamOptions keeps_all{.sinks = 0, .window = s.kv.edited() ? 1u : 0u};
     TESSERA_TRY(Session fresh,
                 s.engine.session({.kv = kv_options, .context = static_cast<std::uint32_t>(s.kv.capacity()), .stream = keeps_all}));

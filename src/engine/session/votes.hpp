@@ -38,8 +38,8 @@ struct Votes {
       of_tokens.erase(of_tokens.begin() + static_cast<std::ptrdiff_t>(run->first), of_tokens.begin() + static_cast<std::ptrdiff_t>(last));
     }
   }
-  // Drops the votes for tokens from `position` on, which were truncated. These tokens may be computed again, and vote again. `removed` is
-  // the number of tokens that edits removed before them.
+  // Drops the votes for tokens from `position` on, which were truncated. If these tokens are computed again, their rows vote again.
+  // `removed` is the number of tokens that edits have removed from the sequence.
   void truncate(std::uint64_t position, std::uint64_t removed) noexcept {
     if (position < of_tokens.size()) of_tokens.resize(position);
     voted = std::min(voted, removed + position);

@@ -24,8 +24,8 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'T', 'K', 'V', '\r', '\n', 0x1a, '\n'};
 inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;  // bytes that are written or read at once
 
-// The first 40 bytes of a file. They are the same in every version of the format, so that an older library can say which version it cannot
-// read.
+// The first 40 bytes of a file. Every version of the format has these same fields, so that an older library can say which version it
+// cannot read.
 struct Header {
   std::array<std::uint8_t, 8> magic = kMagic;
   std::uint32_t version = kVersion;
@@ -51,8 +51,9 @@ enum class SectionType : std::uint32_t {
   logits = tag("LOGI"),   // f32  [vocab]
   history = tag("HIST"),  // SavedHistory, its tokens (i32), its removals, and content_hash() of each embedding among its tokens
   votes = tag("VOTE"),    // u64: the position before which rows have voted; then for each of the first tokens a u64, its votes
-  // Attention layer: its records [key or value][head][position]; a record is the bytes of one key or value. Layers that share keys and
-  // values have one section, under the first of these layers. Recurrent layer: its state after the last computed token.
+  // One layer. The payload of an attention layer is its records [key or value][head][position]; a record is the bytes of one key or value.
+  // Layers that share keys and values have one section, in the place of the first of these layers. The payload of a recurrent layer is its
+  // state after the last computed token.
   layer = tag("LAYR"),
   seal = tag("SEAL"),     // u64: checksum over the header, and over each earlier section's header and checksum, in order
 };
@@ -87,7 +88,7 @@ struct SavedState {
   std::uint32_t first_layer = 0, last_layer = 0;  // the session computes layers [first_layer, last_layer); 0, 0: none yet
   std::uint32_t flags = 0;
   std::uint32_t wide_type = 0;                   // WideLayers::dtype, the other KV type of the first and last layers; 0xffff: none
-  std::uint32_t wide_first = 0, wide_last = 0;   // numbers of first and of last layers that have this type
+  std::uint32_t wide_first = 0, wide_last = 0;   // number of layers at the beginning, and at the end, that have wide_type
   std::uint32_t reserved = 0;
 };
 
@@ -100,7 +101,7 @@ struct SavedLayer {
 
 struct SavedAdapter {
   Hash128 content;                 // Adapter::content()
-  std::uint64_t from = 0;          // the first position that it changes; 2^64 - 1: the adapter waits for its invocation
+  std::uint64_t from = 0;          // the first position that the adapter changes; 2^64 - 1: the adapter waits for its invocation
   std::uint32_t scale = 0;         // the bits of a float
   std::uint32_t waits = 0;         // 1: the adapter's invocation has set `from`, or will set it
   std::uint64_t name_bytes = 0;

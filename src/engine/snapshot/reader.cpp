@@ -122,7 +122,7 @@ std::string text_of(const WideLayers& wide) {
 // The contents of the state section.
 struct SavedSession : SavedState {
   std::vector<SavedLayer> of_layers;  // all layers of the cache
-  std::uint32_t end = 0;              // index after the last layer that the session computes
+  std::uint32_t end = 0;              // the session fills the cache's layers [first_layer, end); see end_of_kept()
 
   // Returns the KV types as options.
   [[nodiscard]] KvOptions kv() const {

@@ -51,7 +51,7 @@ class SectionReader {
   Error corrupt(fmt::format_string<Args...> format, Args&&... args) const {
     return error(ErrorCode::corrupt_file, format, std::forward<Args>(args)...);
   }
-  // Returns the open section's place for errors: the names of the source and of the section.
+  // Returns the open section's place for errors: the name of the source, and the section's number, name and offset.
   [[nodiscard]] std::string place() const;
 
  private:

@@ -14,7 +14,7 @@ struct Learnt {
   explicit Learnt(const CostModel& known) : costs(known) {}
 
   CostModel costs;
-  // Records for all requests together whether drafts have gained or lost time. It observes only steps in which every row draws a token.
+  // Records for all requests together whether drafts have gained or lost time. Only steps in which every row draws a token are recorded.
   // Steps with 256 rows or more count as equally wide (`widths`). The first 3 steps of each number of rows get no drafts (`plain`): after 3
   // steps CostModel knows the time of this number of rows.
   DraftLedger drafts{{.widths = 256, .plain = 3, .memory = 0.998}};

@@ -358,9 +358,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return std::max(rows_within(costs_, plan_.load, budget_seconds_, position, rows), least);
   }
 
-  // Sets the limits of the step's rows and seconds. If the rows of decoding requests already reach a limit: prompts still get up to
-  // kLeastRows rows, so that they make slow progress, and the limit of seconds is increased by 1.5 times the predicted time of the decoding
-  // rows.
+  // Sets the limits of the step's rows and seconds. Exception: if the rows of decoding requests leave less time than kLeastRows rows of the
+  // prompt take, all prompts together get at most kLeastRows rows, so that they make slow progress, and the limit of seconds is increased by
+  // 1.5 times the predicted time of the decoding rows.
   void set_budget(std::uint64_t position, std::uint64_t left) noexcept {
     budget_rows_ = limits_.rows;
     budget_seconds_ = limits_.seconds;
@@ -393,7 +393,7 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   StepPlan& plan_;
   std::uint64_t free_;
   bool is_awaited_ = false;  // true: some request waits for the end of this step, because it decodes or has a short prompt
-  bool has_prompts_ = false, is_full_ = false;  // true: a prompt has rows in the step; true: no prompt can get more rows
+  bool has_prompts_ = false, is_full_ = false;  // has_prompts_: a prompt has rows in the step; is_full_: no prompt can get more rows
   // Limits of the step's rows and seconds. set_budget() sets them before the first prompt gets rows.
   std::uint32_t budget_rows_ = 0;
   double budget_seconds_ = 0.0;

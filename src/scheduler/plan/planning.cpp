@@ -71,9 +71,9 @@ void Planning::hold_drafts() noexcept {
   }
 }
 
-// Fills candidates_ with the waiting requests that the step may admit, in the policy's order. Some of these requests are looked up in the
-// prefix index again, because the index may have got their pages since: those for which the step may have rows and pages, that is the first
-// requests, and short requests after them.
+// Fills candidates_ with the waiting requests that the step may admit, in the policy's order. The candidates for which the step may have
+// rows and pages (the first ones, and short ones after them) are looked up in the prefix index again, because the index may have got their
+// pages after the last look-up.
 void Planning::find_candidates(std::size_t places, std::uint64_t free, double time) {
   const std::span<const PlannedRequest> plans = requests_.waiting().plans();
   planner_.first(plans, *setup_.options.policy, time, places, in_order_);

@@ -32,19 +32,19 @@ struct Active {
   // --- Members that every step reads, next to each other in memory.
   std::shared_ptr<RequestHandle::State> request;
   std::uint32_t sample = 0;
-  std::uint32_t forks = 0;       // number of samples to fork from this one, when only the prompt's last token is not computed
+  std::uint32_t forks = 0;       // number of samples that will be forked from this one, once only the prompt's last token is left to compute
   PlannedRequest planned;
   Tenants::Tenant* tenant = nullptr;
   std::optional<Session> session;
   std::optional<Sampler> sampler;
   std::unique_ptr<Decoding> decoding;
-  std::unique_ptr<BeamSearch::State> search;  // only for beam search: set when only the prompt's last token is not computed
+  std::unique_ptr<BeamSearch::State> search;  // for beam searches: set once only the prompt's last token is left to compute
   std::size_t drafted = 0, accepted = 0;  // numbers of drafts of `decoding` that are already counted in the figures
   double last_token = 0.0;       // time at which the last token was drawn
   bool was_scheduled = false;    // true: at least one row was computed
   Standing standing = Standing::fresh;
   std::uint64_t removed_before = 0;  // number of tokens that edits of the session had removed before the request
-  std::uint64_t passed_bytes = 0;    // bytes of pages that windows have passed and that a drop needs, even if no page is shared
+  std::uint64_t passed_bytes = 0;    // bytes of pages that a drop needs because windows have passed them (PlannedRequest::drop_bytes)
   std::uint64_t counted_at = kNotCounted;  // value of planned.dropped when shared pages were last counted for the next drop
   static constexpr std::uint64_t kNotCounted = ~std::uint64_t{0};
   bool was_recomputed = false;   // true: the pages were given up before, so the tenant has already paid for the prompt

@@ -29,7 +29,7 @@ class Inbox {
  public:
   // Times that the last step expected.
   struct Outlook {
-    double wait = 0.0;       // seconds until all requests that are in the scheduler now have been computed
+    double wait = 0.0;       // seconds that a new request would wait before its first step
     double token = 0.0;      // seconds between two tokens of a request
     double wake_time = 0.0;  // time at which the next step has something to do, if there is no earlier news
   };
@@ -73,8 +73,8 @@ class Inbox {
   [[nodiscard]] Active* first() const noexcept;
   [[nodiscard]] ActivePtr take() noexcept;
   void set_counts(std::size_t waiting, std::size_t running) noexcept;  // both must include all requests taken from the queue
-  // Stores the outlook and the costs after a step, for put(). Returns whether further requests have arrived. `costs` must time as many
-  // numbers of rows (widths) as the costs with which the inbox was made, so that copying allocates nothing.
+  // Stores the outlook and the costs after a step, for put(). Returns whether further requests have arrived. Precondition: `costs` stores
+  // times for as many numbers of rows as the costs that the constructor got. So copying `costs` allocates nothing.
   bool set_outlook(const Outlook& outlook, const CostModel& costs) noexcept;
   void close() noexcept { locked([this] { is_closed_ = true; }); }  // from now on put() fails
 

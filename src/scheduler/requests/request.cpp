@@ -87,7 +87,7 @@ std::optional<RequestPiece> RequestHandle::next(std::chrono::nanoseconds timeout
       }
       if (!may_wake) return std::nullopt;  // no step can bring a piece until another request is read or resumed
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // before looking again whether pages are free, or a batch is complete
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the next step looks again whether pages are free, or a batch is complete
   }
 }
 

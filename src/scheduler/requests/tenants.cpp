@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace {
 
-constexpr int kLooks = 4;  // number of idle tenants that a call of forget() checks; with more than 1, it gets through all tenants in time
+constexpr int kLooks = 4;  // number of idle tenants that each call of forget() checks; more than 1, because each call may follow one new idle tenant
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Admits requests: gives a new request its session, and a preempted request its pages. When a prompt is computed, forks its samples or
-// beams. Used only by the driving thread.
+// Admits requests: gives a new request its session, and a preempted request its pages. When only a prompt's last token is left to
+// compute, forks the samples or beams. Used only by the driving thread.
 #pragma once
 
 #include <cstddef>

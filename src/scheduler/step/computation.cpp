@@ -13,12 +13,13 @@ using Lock = std::unique_lock<std::mutex>;
 
 namespace {
 
-// Prefetches the state of a request, which the step reads next. The model's computation has evicted all states from the processor's caches.
-// If all states are prefetched at once, their cache misses overlap.
+// Prefetches the cache lines of the bytes [from, to), for writing.
 void fetch_lines(const void* from, const void* to) noexcept {
   constexpr std::size_t kLine = 64;
   for (const auto* at = static_cast<const std::byte*>(from); at < to; at += kLine) __builtin_prefetch(at, 1);
 }
+// Prefetches the state of a request, which the step reads next. The model's computation has evicted all states from the processor's caches.
+// If all states are prefetched at once, their cache misses overlap.
 void fetch_ahead(const Active& active) noexcept {
   fetch_lines(&active, &active.has_deadline);
   fetch_lines(active.request.get(), &active.request->error);

@@ -19,7 +19,7 @@ using Lock = std::unique_lock<std::mutex>;
 namespace {
 
 constexpr double kNoWake = std::numeric_limits<double>::infinity();
-constexpr double kRetry = 0.01;  // seconds until the next step tries again, if sessions of the host have the pages that a request needs
+constexpr double kRetry = 0.01;  // seconds until the next step, if requests wait and the last step could serve none of them (pages are missing)
 
 }  // namespace
 
@@ -114,7 +114,7 @@ void Scheduler::State::apply_wishes() {
   });
 }
 
-// Predicts the seconds until all present requests have been computed, and the seconds until a request's next token.
+// Predicts how many seconds a new request would wait before its first step, and the seconds between two tokens of a request.
 detail::Inbox::Outlook Scheduler::State::outlook() noexcept {
   const CostModel& costs = learnt_.costs;
   detail::Inbox::Outlook expected{.wake_time = kNoWake};
