@@ -48,7 +48,7 @@ Status CpuBackend::reserve_workspace(const backend::WorkspaceShape& shape) {
 }
 
 Status CpuBackend::move_tokens(const KvView& kv, const backend::KvMove& move, std::span<const backend::RopeTable> ropes) {
-  std::array<float, kMaxHeadDim> table;  // an allocation must not fail here: the session is marked as edited already
+  std::array<float, kMaxHeadDim> table;  // on the stack, because an allocation could fail, and the session is marked as edited already
   for (std::size_t layer = 0; layer < kv.layout->layers.size(); ++layer) {
     if (!kv.layout->is_first_at_its_place(layer)) continue;  // the layer shares the keys of a layer that has been moved
     const backend::RopeTable& rope = ropes[layer];

@@ -155,7 +155,8 @@ class CpuBackend final : public backend::Backend {
   template <class Values>
   Input prepare_rows(std::size_t columns, const InputKind& kind, Values values) noexcept;
   [[nodiscard]] backend::Explanation explain_products(const Matrix& weight, std::size_t count) const;
-  // Returns the family of the products of `rows` rows. head_linear() does not round its rows.
+  // family_of() returns the family of a matrix's products with `rows` rows. unrounded_family_of() returns the family that these products
+  // have without InputRounding; head_linear() uses this one, because it never rounds its rows.
   [[nodiscard]] Family family_of(const Matrix& weight, std::size_t rows) const noexcept;
   [[nodiscard]] Family unrounded_family_of(PackedForm form, std::size_t rows) const noexcept;
   [[nodiscard]] Family attention_family_of(KvType type) const noexcept;
@@ -217,7 +218,7 @@ class CpuBackend final : public backend::Backend {
   void find_states(std::uint32_t layer, std::uint64_t offset) noexcept {
     state_rows_.find(std::span(rows_).first(n_rows_), sequences_, layer, offset);
   }
-  struct HeadColumns {  // a head's first columns in an activation's row
+  struct HeadColumns {  // in an activation's row: the first column of a head's key, of its query, and of its value
     std::size_t key, query, value;
   };
   template <class Columns>
@@ -225,18 +226,18 @@ class CpuBackend final : public backend::Backend {
              StateFn step, Columns columns) noexcept;
   // The work of add_low_rank(). The lists keep their memory.
   struct LowRankWork {
-    struct Down {  // some rows, and some rows of A, of a term
+    struct Down {  // a task that computes t, for one matrix of a term: some rows from `row` on, and some rows of A from `rank` on
       std::uint32_t term, matrix;
       std::size_t row, rank;
     };
-    struct Up {  // a panel of the outputs of terms [first, last)
+    struct Up {  // a task that adds B t, for one matrix of terms [first, last): some panels of outputs, from `panel` on
       std::uint32_t first, last, matrix;
       std::size_t panel;
     };
     std::vector<Down> downs;
     std::vector<Up> ups;
     std::vector<float> t;             // t of all terms, each [matrix][row][rank]
-    std::vector<std::size_t> t_at;    // [term]: its first number
+    std::vector<std::size_t> t_at;    // [term]: index in t of the term's first number
     void place(std::span<const backend::LowRankTerm> terms, std::span<const backend::ChangedRows> changes);
   };
   [[nodiscard]] std::span<const std::uint32_t> rows_of(const backend::LowRankTerm& term) const noexcept { return changes_[term.rows].rows; }
@@ -267,7 +268,7 @@ class CpuBackend final : public backend::Backend {
   std::span<const std::span<const std::uint32_t>> selections_;  // StepTables::selections
   std::span<const backend::ChangedRows> changes_;               // StepTables::changes
   AttentionPlan attention_plan_;
-  std::size_t n_rows_ = 0;  // fewer than rows_.size() after select_rows
+  std::size_t n_rows_ = 0;  // rows that operations compute; after select_rows() or keep_rows() fewer than rows_.size()
   std::vector<Turns> turns_;  // [StepTables::ropes]
   StateRows state_rows_;      // states of the recurrent layer that is being computed
 };

@@ -77,7 +77,7 @@ std::vector<backend::Explanation> CpuBackend::explain() const {
   if (set_ == InstructionSet::baseline)
     lines.push_back({.operation = Operation::fused_multiply_add, .kernel = "software"});
 
-  std::vector<std::pair<const Matrix*, std::size_t>> kinds;  // a matrix of each weight format and rounding of inputs
+  std::vector<std::pair<const Matrix*, std::size_t>> kinds;  // one matrix of each pair of weight format and input rounding, and their number
   for (const Matrix& matrix : weights_.matrices()) {
     const auto at = std::find_if(kinds.begin(), kinds.end(), [&](auto& kind) {
       return kind.first->shape.dtype == matrix.shape.dtype && name_of(kind.first->rounding) == name_of(matrix.rounding);

@@ -35,9 +35,9 @@ Family CpuBackend::unrounded_family_of(PackedForm form, std::size_t rows) const 
 //
 // If the model rounds the inputs to 8 bits (InputRounding), the library must round nothing else between one rounding of the model and the
 // next. The reason: the next rounding hides an error that is smaller than half the distance of neighbouring rounded numbers, but turns a
-// larger error into this whole distance. So rows are multiplied in int8 only if the model's rounded numbers are integers under a scale
-// that whole blocks share, because the integers then are exactly the model's. Otherwise rows are multiplied in f32. For weights in few
-// bits, only the portable reference kernels compute in f32.
+// larger error into this whole distance. So rows are multiplied in int8 only if the model's rounded numbers are integers times a scale
+// that whole blocks share, because then the kernels multiply exactly the model's integers. Otherwise rows are multiplied in f32. For
+// quantised weights, only the portable reference kernels compute in f32.
 Family CpuBackend::family_of(const Matrix& weight, std::size_t rows) const noexcept {
   if (weight.rounding.to == RoundedInputs::none || numerics_ == Numerics::reference) return unrounded_family_of(weight.form, rows);
   const auto has = [&](Family family) { return kernels_.product(family, weight.form).few.run != nullptr; };
@@ -51,7 +51,8 @@ Family CpuBackend::attention_family_of(KvType type) const noexcept {
   const auto has = [&](Family family) { return kernels_.attend(family, type).run != nullptr; };
   const Family bf16 = has(Family::bf16_pairs) && !as_tiles() ? Family::bf16_pairs : Family::bf16;
   if (type != KvType::f16) return bf16;
-  // Rounding F16 keys to bf16 adds an error: a tenth of the error of 8-bit products, but far more than the error of f32 or bf16x3 products.
+  // Rounding F16 keys to bf16 is faster but adds an error: a tenth of the error of 8-bit products, but far more than the error of f32 or
+  // bf16x3 products. So keys are rounded only if all weights are quantised.
   if (numerics_ == Numerics::fastest && weights_.all_quantised() && has(bf16)) return bf16;
   return as_tiles() ? Family::bf16x3 : Family::f32;
 }

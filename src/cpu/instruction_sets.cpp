@@ -62,17 +62,18 @@ std::uint32_t amd_family() noexcept {
 }
 constexpr std::uint32_t kZen5 = 0x1a;
 
-// Returns whether the CPU can compute two 512-bit products a cycle. true on AMD CPUs from Zen 5 on. Some mobile CPUs of Zen 5 compute
-// only one, and get true too; what this costs has not been measured.
+// Returns whether the CPU counts as one that computes two 512-bit products a cycle: true on AMD CPUs from Zen 5 on, false on all others.
+// Some mobile CPUs of Zen 5 compute only one, and get true too; what this costs has not been measured.
 bool two_wide_products_here() noexcept { return amd_family() >= kZen5; }
 
 // Returns how kernels for few rows prefetch weights on this CPU. Measured by bench/by_turns (docs/explanation/kernels.md, "Reading weights").
 Ahead ahead_of_this_cpu() noexcept {
   const std::uint32_t family = amd_family();
-  if (family == 0) return {.bytes = 2048, .all_lines = true};  // measured on Intel with AMX: 3 KB took 1.01 to 1.07 of the time
-  // Zen 4: the hardware prefetchers read weights at nearly the speed of memory, and prefetching every line disturbs them: without it, one
-  // row of Q8_0 took 0.7 of the time. Prefetching about every fourth line keeps the hardware prefetchers further ahead. Zen 5: the
-  // hardware prefetchers fail in superblocks, so every line is prefetched: with every fourth line, one row of Q4_K took twice as long.
+  if (family == 0) return {.bytes = 2048, .all_lines = true};  // on Intel with AMX, 3 KB took 1.01 to 1.07 times as long
+  // Zen 4: the hardware prefetchers alone read weights at nearly the speed of memory. A kernel that prefetches every line disturbs them: one
+  // row of Q8_0 took 0.7 of the time when the kernel prefetched nothing. Prefetching about every fourth line keeps the hardware prefetchers
+  // further ahead. Zen 5: the hardware prefetchers fail in superblocks, so every line is prefetched. With every fourth line, one row of Q4_K
+  // took twice as long.
   return family < kZen5 ? Ahead{.bytes = 4096, .all_lines = false} : Ahead{.bytes = 6144, .all_lines = true};
 }
 

@@ -1,4 +1,4 @@
-// Finds the instruction sets that this machine runs, and the kernels of a set. Decided once, when an engine is made.
+// Finds the instruction sets that this machine runs, and the kernels of a set. An engine's set is chosen once, when the engine is made.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct Support {
 // Returns whether this build has kernels for the set (cmake/TesseraKernels.cmake: TESSERA_KERNEL_SETS).
 [[nodiscard]] bool has_kernels(InstructionSet set) noexcept;
 
-// Returns all instruction sets of this architecture, worst first. Makes no request to the system: for amx see claim_set().
+// Returns all instruction sets of this architecture, worst first. Does not ask the system for permission to use AMX; claim_set() does.
 [[nodiscard]] std::vector<Support> supported_sets();
 
 // Returns `wanted`; if that is automatic, the best set that the machine runs. Error: the machine does not run `wanted`.

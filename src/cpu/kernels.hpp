@@ -20,7 +20,7 @@ inline constexpr std::size_t kFamilies = static_cast<std::size_t>(Family::count)
 // For Numerics::fastest on machines with tiles: from this many rows on, products in bf16 are faster than products of exact integers.
 inline constexpr std::size_t kFastestRows = 64;
 
-// From this many rows of a task on, outputs are stored past the caches. Exception: kernels whose weights stream.
+// From this many rows of a task on, outputs are stored past the caches. Exception: kernels that stream weights.
 inline constexpr std::size_t kRowsPastCaches = 64;
 
 // How kernels for few rows prefetch weights, which they read from memory once each: how far ahead, and which cache lines.

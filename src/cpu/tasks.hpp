@@ -59,8 +59,8 @@ class Tasks {
   }
 
  private:
-  // The largest number of slots. If a host's executor runs more tasks at once, the number of slots is still this one. It limits the
-  // memory, because each slot has scratch.
+  // The largest number of slots, even if a host's executor runs more tasks at once. The limit bounds the memory, because each slot has
+  // scratch.
   static constexpr std::size_t kMaxSlots = 1024;
 
   Executor& executor_;

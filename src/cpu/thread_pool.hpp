@@ -1,8 +1,8 @@
 // The engine's own executor, used if the host gives none: the calling thread and n - 1 worker threads. A decode step is a chain of short
 // jobs (parallel_for() calls). So after a job, a worker polls for the next job for a short time, and only then sleeps (on a futex).
 //
-// The caller takes tasks too. It waits only for workers that have joined the job. So a worker that sleeps, or that the system has
-// preempted, delays nothing.
+// The caller takes tasks too. At the end of a job, the caller waits only for workers that have joined the job. So a worker that still
+// sleeps, or that the system has preempted before it joined, delays nothing.
 #pragma once
 
 #include <atomic>

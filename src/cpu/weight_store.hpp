@@ -24,7 +24,7 @@ class WeightStore {
   [[nodiscard]] static std::uint64_t vector_bytes(std::uint64_t n) noexcept;
   [[nodiscard]] static std::uint64_t staging_bytes(const backend::MatrixShape& shape) noexcept;
 
-  // The functions of the same names in backend.hpp.
+  // These do what the functions of the same names in backend.hpp do; reserve() is reserve_weights().
   Status reserve(std::uint64_t bytes, std::uint64_t staging);
   Result<const backend::Matrix*> add_matrix(const backend::MatrixShape& shape, const backend::RowReader& read);
   Result<const backend::Vector*> add_vector(std::span<const float> values);
@@ -45,8 +45,8 @@ class WeightStore {
   Memory& memory_;
   Tasks& tasks_;
   Buffer weights_;
-  std::uint64_t used_ = 0,
-                populated_ = 0;  // bytes of weights_ that have weights, and that the system has backed by memory
+  std::uint64_t used_ = 0,       // bytes of weights_ that are taken by matrices and vectors
+                populated_ = 0;  // bytes of weights_ that the system has backed by memory
   Buffer staging_;               // rows as the file has them, before they are packed
   std::deque<backend::Matrix> matrices_;
   std::deque<backend::Vector> vectors_;

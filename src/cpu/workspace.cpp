@@ -69,7 +69,7 @@ std::uint64_t prepared_bytes(const backend::WorkspaceShape& shape, const Workspa
     if (static_cast<InputForm>(form) == InputForm::f32) continue;  // kernels read f32 activations where they are
     bytes = std::max<std::uint64_t>(bytes, row_layout(static_cast<InputForm>(form), columns).bytes);
   }
-  if (rules.numerics == Numerics::reference) return shape.rows * columns * sizeof(float);  // the rows that the model rounds
+  if (rules.numerics == Numerics::reference) return shape.rows * columns * sizeof(float);  // only rows that the model rounds are prepared
   // Rounded up to whole groups.
   return (shape.rows + most_tile_rows(rules.kernels) - 1) * bytes;
 }

@@ -15,7 +15,7 @@ namespace tessera::cpu {
 // Returns the next multiple of 64, a cache line: every buffer and every weight begins at one.
 [[nodiscard]] constexpr std::uint64_t aligned(std::uint64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
-// Facts, apart from the model's shape, that decide the sizes of buffers. `slots`: tasks that run at once (Tasks).
+// The values that decide the sizes of buffers, together with the model's shape. `slots`: tasks that run at once (Tasks).
 struct WorkspaceRules {
   const Kernels& kernels;
   Numerics numerics;

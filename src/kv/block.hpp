@@ -45,7 +45,8 @@ template <class Codec>
   return bytes;
 }
 
-// One token's slot in a block: encodes, decodes and copies the token's numbers. Byte is const std::byte if the block is only read.
+// A Slot is the place of one token in a block. It encodes, decodes and copies the token's numbers. Byte is const std::byte if the block is
+// only read.
 template <class Codec, KeyOrValue part, class Byte = std::byte>
 class Slot {
  public:
@@ -154,7 +155,7 @@ class Slot {
   std::size_t dim_, held_;
   HeldElement* elements_;
   Byte* scale_;
-  std::size_t pair_stride_;  // elements from one pair to the next
+  std::size_t pair_stride_;  // distance from the token's element i to its element i + kPair, counted in elements of the block
 };
 
 // Decodes the keys of n tokens of the block, beginning with token `slot`, to out  [dim][stride]: column i is token slot + i.

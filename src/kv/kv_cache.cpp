@@ -222,7 +222,7 @@ Status KvCache::install(const KvExtent& extent) noexcept {
                         s.has_state ? "with" : "without", length, states.size());
     }
     std::erase_if(states, [&](std::uint64_t tokens) { return tokens % s.page_tokens() != 0 && tokens != length; });
-    states.erase(std::unique(states.begin(), states.end()), states.end());  // clang 14 cannot make a ranges::unique
+    states.erase(std::unique(states.begin(), states.end()), states.end());  // not std::ranges::unique, which clang 14 does not compile
     if (length > s.options.capacity) return reserve(length);  // reserve() returns the error that says so
     s.storage->shrink(0);
     std::vector<std::uint64_t> front = first;  // [group]: how many pages lie before the first position that the cache holds

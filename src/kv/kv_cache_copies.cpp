@@ -126,7 +126,7 @@ Result<KvCache> KvCache::clone() const noexcept {
     copy->elsewhere = s.elsewhere;
     KvCache clone(std::move(copy));
     TESSERA_TRY_STATUS(convert_to(clone));
-    // The index has the original pages, so publish() would replace the clone's pages by the originals.
+    // The clone must not offer its pages: the index has the original pages, so publish() would replace the clone's pages by the originals.
     if (s.length > 0) clone.state_->can_publish = false;
     return clone;
   });

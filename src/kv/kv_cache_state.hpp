@@ -21,7 +21,8 @@ using detail::make_error;
 
 // Returns a cache's storage; nullptr: the cache is an empty handle.
 [[nodiscard]] KvStorage* storage_of(const KvCache& cache) noexcept;
-// Returns the cache's record of what lies in other processes (other_parts.hpp); nullptr: the cache is an empty handle.
+// Returns the cache's Elsewhere, which says what parts of the cache lie in other processes (other_parts.hpp); nullptr: the cache is an
+// empty handle.
 [[nodiscard]] detail::Elsewhere* elsewhere_pointer(const KvCache& cache) noexcept;
 
 struct KvCache::State {
@@ -146,7 +147,7 @@ struct KvCache::State {
   }
   friend detail::Elsewhere* elsewhere_pointer(const KvCache& cache) noexcept { return elsewhere_in(cache); }
 
-  KvCacheOptions options;  // declared before the storage, because it may own the storage's Memory
+  KvCacheOptions options;  // declared before the storage, so that it is destroyed after it: the options may own the storage's Memory
   std::unique_ptr<KvStorage> storage;
   detail::Elsewhere elsewhere;
   std::vector<std::uint64_t> windows;  // [group]: pages that this window has passed are given back; 0: pages are never given back

@@ -77,7 +77,7 @@ Status add_state(KvGroup& group, const KvLayerShape& shape) {
 
 // Adds an attention layer to the group: its blocks are placed after the other layers' blocks in the page.
 Status add_layer(KvGroup& group, const KvLayerShape& shape, DType dtype, const KvLayout& layout) {
-  // This cannot overflow, because dimensions are at most kMaxHeadDim.
+  // The bytes of one block cannot overflow, because dimensions are at most kMaxHeadDim.
   const std::uint64_t k = kv_block_bytes(dtype, kv::KeyOrValue::key, shape.key_dim, layout.page_tokens);
   const bool in_keys = shape.values == kv::Values::in_keys;
   const std::uint64_t v = in_keys ? 0 : kv_block_bytes(dtype, kv::KeyOrValue::value, shape.value_dim, layout.page_tokens);

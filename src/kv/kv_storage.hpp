@@ -1,6 +1,6 @@
 // KvStorage holds the pages of one KvCache. The interface has one implementation for contiguous caches and one for paged caches, and hides
 // their differences. KvStorage counts in pages: its arguments are page indices and page counts, where KvCache's arguments are positions and
-// token counts. Exception: the functions for states of recurrent layers count in tokens.
+// token counts. Exceptions: reserve_states(), commit_states() and install_states() count in tokens.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class KvStorage {
   // replaced by a copy. Exceptions: pages that a group has given back are not taken again, and the recurrent layers' group gets its pages
   // from reserve_states(). Precondition: all pages before `first` exist. After an error nothing has changed.
   virtual Status make_writable(std::uint64_t first, std::uint64_t last) = 0;
-  // Gives back all pages of every group whose index is `n` or more.
+  // Gives back the pages with the index `n` and above, of every group.
   virtual void shrink(std::uint64_t n) noexcept = 0;
   // Gives back the group's first `n` pages. The entries of these pages in the table become nullptr.
   virtual void drop_front(std::size_t group, std::uint64_t n) noexcept = 0;
@@ -70,8 +70,8 @@ class KvStorage {
   // changed.
   Status reserve_states(const StateRows& rows);
   // Ends a step, of which the tokens before position `n` are kept. Slots whose states are kept become pages; all other slots of the step
-  // are given back. Exception: if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the sequence's new length: `n`, or the
-  // largest smaller length whose state was kept (KvCache::commit()).
+  // are given back. Exception: if `beyond` is Reserved::keep, the slots of drafts from position `n` on are kept. Returns the sequence's new
+  // length: `n`, or the largest smaller length whose state was kept (KvCache::commit()).
   std::uint64_t commit_states(std::uint64_t n, Reserved beyond) noexcept;
   // Takes a page of the recurrent layers' group for each number t in `tokens`. The caller then writes the state after the first t tokens to
   // this page. After an error nothing has changed.
@@ -174,13 +174,13 @@ class KvStorage {
   std::shared_ptr<const KvLayout> shared_layout_;
   const KvLayout& layout_;
   Memory& memory_;                             // the pages lie in this memory
-  std::size_t state_group_;                    // index of the recurrent layers' group; number of groups if there is none
+  std::size_t state_group_;                    // index of the recurrent layers' group; equal to groups() if there is no such group
   std::vector<std::vector<std::byte*>> pages_;  // [group][page]: address
 
  private:
   void give_back(StateSlot& slot) noexcept;
 
-  // The addresses to which the step writes its states. Set from reserve_states() to commit_states().
+  // The addresses to which the step writes its states. Has a value between reserve_states() and commit_states().
   std::optional<KvStateTargets> targets_;
   std::uint64_t reserved_ = 0;
   std::vector<StateSlot> page_slots_, draft_slots_;  // the slots to which targets_->pages and targets_->drafts point

@@ -23,7 +23,8 @@ class KvWatch final : private PrefixIndex::Listener {
   // memory for them), returns the event `cleared`, then one event for each node that the index has now. Thread-safe. May throw bad_alloc:
   // then the next call returns the whole content.
   [[nodiscard]] std::vector<KvEvent> take();
-  // Returns whether events have happened since the last take().
+  // Returns whether events are stored that take() has not returned yet. Returns false also if events were lost, although the next take()
+  // then returns the whole content.
   [[nodiscard]] bool has_events() const noexcept;
 
  private:

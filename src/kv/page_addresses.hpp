@@ -13,10 +13,10 @@
 
 namespace tessera::detail {
 
-// Makes the views of a step's sequences. The lists of an object keep their memory from one step to the next.
+// Makes the views (KvView) of a step's sequences. An object can be used for many steps, and reuses the memory of its lists.
 class PageAddresses {
  public:
-  // Begins a step. May throw bad_alloc.
+  // Begins a step: drops the views of the step before, and reserves memory for all sequences of `of`. May throw bad_alloc.
   void begin(const StepPages& of);
   // Adds the addresses of the next sequence of `of`. (The sequences are added in their order, one for each call.) Returns whether all pages
   // of the sequence were found. address(group, id) must return the address of a page, or nullptr if the page is unknown. add() does not

@@ -1,7 +1,7 @@
 // Rotates keys and values before they are stored in few bits (INT8, INT4). A rotation is a multiplication by a Hadamard matrix H
 // (Sylvester's). It spreads an outlier in one dimension over all dimensions, so that one large number does not make the common scale too
-// coarse for the other numbers. Scores do not change if the query is rotated too. Values are not rotated back one by one: their weighted
-// sum is rotated back once.
+// coarse for the other numbers. Scores do not change if the query is rotated too. Attention does not rotate values back one by one: it
+// computes the weighted sum of rotated values, and rotates the sum back once.
 //
 // Groups of n neighbouring dimensions of a head are rotated together. n is the largest power of two that divides the head's dimension (128:
 // one group of 128; 80: five groups of 16; 96: three of 32). If n is below 8, nothing is rotated. H times H is n times the identity, so a

@@ -27,9 +27,9 @@ struct SequencePages {
   static constexpr std::uint32_t kPaged = ~std::uint32_t{0};
 
   std::uint32_t layout = 0;       // number of the KvLayout: layouts of an engine are numbered as they are first used
-  std::uint32_t cache = kPaged;   // number of the contiguous cache (given to another cache after its end); kPaged: pages of pools
-  std::uint32_t groups = 0;       // groups of the layout
-  std::uint64_t pages = 0;        // pages of each group
+  std::uint32_t cache = kPaged;   // number of a contiguous cache; kPaged: a paged cache. After a cache's end, its number is used again
+  std::uint32_t groups = 0;       // number of the layout's groups
+  std::uint64_t pages = 0;        // number of pages in each group
   bool writes_states = false;     // the step writes states of recurrent layers, to `slots`
   StateSlots slots = {};
   std::size_t first = 0, size = 0;  // the sequence's numbers are StepPages::ids [first, first + size)
@@ -67,7 +67,8 @@ struct PageCopy {
 // cache is neither an empty handle nor suspended.
 void describe_pages(const KvCache& cache, const KvPools& pools, StepPages& to);
 
-// Has the pools keep a list of the pages that they copy, for take_copies(). Default: no list, since a cache copies its own pages at once.
+// Makes the pools keep a list of the pages that they copy, for take_copies(). By default there is no list: only an executor of
+// steps that has pages in a memory of its own, and so must repeat the copies (PageMemory::copy()), needs it.
 void keep_copies(const KvPools& pools) noexcept;
 // Returns the pages that were copied since the last call, in their order, in `out`, whose memory is reused.
 void take_copies(const KvPools& pools, std::vector<PageCopy>& out) noexcept;

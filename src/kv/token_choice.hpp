@@ -24,7 +24,8 @@ struct Keep {
   std::uint64_t tokens = 0;  // how many tokens stay in all
   std::uint64_t sinks = 0;   // how many of the first tokens stay in any case
   std::uint64_t recent = 0;  // how many of the last tokens stay in any case
-  // A token counts the largest vote among itself and this many neighbours on either side, so that words stay together.
+  // Number of neighbours on either side. A token is ranked by the largest vote among itself and these neighbours, so that words stay
+  // together.
   std::uint64_t pooled = 0;
 };
 

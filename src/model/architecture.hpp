@@ -51,7 +51,7 @@ struct TensorTable {
   }
 };
 
-// The factors by which embeddings, branches of the residual stream and logits are multiplied.
+// The factors by which embeddings, branches and logits are multiplied. A branch is what attention or the FFN adds to the residual stream.
 enum class Scales : std::uint8_t {
   none,
   root_of_width,  // embeddings times sqrt(d_model)
@@ -80,7 +80,8 @@ struct Softcaps {
   double scores = 0, logits = 0;
 };
 
-// YaRN slows pairs down gradually, from a first pair to a last one (the ramp). whole_pairs: the ends of the ramp are rounded outwards.
+// The ends of YaRN's ramp. The ramp is the range of rope pairs in which the divisor of the frequencies grows from 1 (before the ramp) to
+// YaRN's factor (after it). whole_pairs: the ends are rounded outwards to whole pairs. exact: the ends may be fractions.
 enum class YarnRamp : std::uint8_t { whole_pairs, exact };
 
 // Mixtures of experts. A model has experts if its file states a number of them.
@@ -95,7 +96,7 @@ struct Experts {
 // The way in which a file says which layers are recurrent.
 enum class RecurrentLayers : std::uint8_t {
   none,
-  interval,          // each full_attention_interval-th layer is attention, all others are recurrent; or a list of booleans
+  interval,          // a number N: every N-th layer is attention, all others are recurrent; or a list of booleans (true: recurrent)
   no_kv_heads,       // the layers for which the file gives 0 KV heads
   neither_kv_heads_nor_feed,  // the layers for which the file gives 0 KV heads and no FFN; a layer with an FFN has no mixer
 };
@@ -119,7 +120,7 @@ struct Architecture {
   MixedWindows windows = {};
   // A model with this number of layers scales scores by 1 / sqrt(d_model / n_heads) instead of 1 / sqrt(key_dim). 0: no model does.
   std::uint32_t layers_scaled_by_width = 0;
-  std::uint32_t unrotated_period = 0;  // N: every N-th layer has no rope; 0: all layers have
+  std::uint32_t unrotated_period = 0;  // N: every N-th layer has no rope; 0: all layers have a rope
   HeadNorms head_norms = HeadNorms::each;
   HeadNormPlace head_norm_place = HeadNormPlace::before_rope;
   Experts experts = {};
@@ -150,8 +151,8 @@ inline constexpr TensorTable kLlamaTensors =
                   Role::attn_output, Role::ffn_norm, Role::ffn_gate, Role::ffn_up, Role::ffn_down)
         .optional(Role::output, Role::rope_freqs);  // if there is no `output`, token_embd serves as the output matrix too
 
-// Returns the table with the tensors of experts and of a shared expert added. The shared expert's tensors are needed only in layers whose
-// settings give it a size. The experts' gate and up matrices may be fused, because some converters write them so.
+// Returns the table with the tensors of experts and of a shared expert added. A layer needs the shared expert's tensors only if the
+// settings give the layer's shared expert a size. The experts' gate and up matrices may be fused, because some converters fuse them.
 inline constexpr TensorTable with_experts(TensorTable table) noexcept {
   return table
       .required(Role::router, Role::experts_gate, Role::experts_up, Role::experts_down, Role::shared_gate, Role::shared_up,

@@ -52,8 +52,8 @@ struct DraftHeads {
   HiddenKept kept;
   // The tensors of the heads' layers; nullptr: the architecture's table has them.
   const TensorTable* tensors = nullptr;
-  // Called in a step of the whole model, with the residual stream in Act::x: before each layer (`layer` is its index), and after the last
-  // layer. nullptr: the heads need only the hidden state after the last layer.
+  // Called in a step of the whole model, with the residual stream in Act::x: before each layer (`layer` is the layer's index), and after
+  // the last layer (`layer` is the number of layers). nullptr: the heads need only the hidden state after the last layer.
   Status (*watch)(const Pass& pass, std::uint32_t layer) = nullptr;
   // Called after the last layer of a step of the whole model. Keeps the data of the step's rows that later guesses need (such as keys and
   // values), and writes hidden states to hidden_layer().
@@ -94,9 +94,9 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 // (HiddenKept). Precondition: the model has draft heads.
 [[nodiscard]] inline std::uint32_t hidden_layer(const ModelSpec& spec) noexcept { return spec.n_layers_with_heads(); }
 
-// Returns the end of the range of the cache's layers that a session fills, if it computes the model's layers [first, last). The cache has
-// the model's layers, then the layers of draft heads, then hidden_layer(). A session of the whole model fills all of them; another
-// session fills only [first, last).
+// Returns one past the last layer of the KV cache that a session fills if it computes the model's layers [first, last). The cache has the
+// model's layers, then the layers of draft heads, then hidden_layer(). A session that computes the whole model fills all layers of the
+// cache. Any other session fills only [first, last).
 [[nodiscard]] inline std::uint32_t end_of_kept(const ModelSpec& spec, std::uint32_t first, std::uint32_t last) noexcept {
   return spec.has_draft_heads() && first == 0 && last == spec.n_layers() ? hidden_layer(spec) + 1 : last;
 }
@@ -108,9 +108,9 @@ extern const DraftHeads kEagle3;  // Li et al. 2025: a layer that reads hidden s
 // Returns the attention of the heads' only layer in a guess at `position`.
 [[nodiscard]] backend::AttentionShape attention_of_guess(const Model& model, std::uint64_t position);
 
-// Gives each row the hidden state of the row before it in its sequence, from which draft heads compute: shifts the hidden states in
-// Act::h by one row. The first row of a sequence gets 0. Keeps the rows' own hidden states in each sequence's hidden_layer(), for the
-// rows of later steps.
+// Shifts the hidden states in Act::h by one row, because a draft head's input is a row's token and the hidden state of the row before. So each
+// row gets the hidden state of the row before it in its sequence, and the first row of a sequence gets zeros. Stores the rows' own hidden
+// states in each sequence's hidden_layer(), for the rows of later steps.
 Status shift_hidden(const Pass& pass);
 
 // Computes a guess (DraftHeads::guess). Precondition: the model has draft heads. Errors: cancelled; those of the backend.

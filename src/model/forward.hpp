@@ -12,7 +12,7 @@
 
 namespace tessera::detail {
 
-// Returns the number of floats of an output; 0 for nothing and for tokens.
+// Returns the number of floats of an output; 0 for RowOutput::nothing and RowOutput::token.
 [[nodiscard]] constexpr std::size_t output_size(RowOutput output, const ModelSpec& spec) noexcept {
   switch (output) {
     case RowOutput::nothing:
@@ -66,11 +66,12 @@ struct Step {
 
 inline constexpr std::uint32_t kOutputRows = 32;  // rows whose logits are computed at once
 
-// Makes the lists of Step::selections. Keeps their memory for the next step.
+// Makes the lists of Step::selections. The memory of the lists is reused in the next step.
 class SelectedRows {
  public:
-  // Makes lists of the rows that want logits, a token, an embedding or scores. The rows of a list ascend, need the same operations for their
-  // outputs, and are at most kOutputRows. If `all_again` is true, a list of all rows follows, for draft heads. May throw bad_alloc.
+  // Makes lists of the rows that want logits, a token, an embedding or scores. An element of a list is an index into `wanted`. The rows of a
+  // list ascend, need the same operations for their outputs, and are at most kOutputRows. If `all_again` is true, one more list follows,
+  // with all rows of `wanted`, for draft heads. May throw bad_alloc.
   void select(std::span<const RowOutput> outputs, std::span<const std::uint32_t> wanted, bool all_again);
   [[nodiscard]] std::span<const std::span<const std::uint32_t>> lists() const noexcept { return lists_; }
   // Returns Step::n_outputs.

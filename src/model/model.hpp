@@ -83,14 +83,14 @@ struct Model {
   }
 };
 
-// Returns whether some layer norms its keys after rope. Then a key cannot be rotated to another position later.
+// Returns whether some layer norms its keys after rope. Keys of such a layer cannot be rotated to another position later.
 [[nodiscard]] inline bool norms_rotated_keys(const ModelSpec& spec) noexcept {
   return std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
     return layer.rope != kNoRope && layer.head_norm_place == HeadNormPlace::behind_rope;
   });
 }
 
-// Returns how much host memory a Model takes, weights not counted.
+// Returns how many bytes of host memory a Model takes. Weights are not counted.
 [[nodiscard]] std::uint64_t model_bytes(const ModelSpec& spec) noexcept;
 
 struct WeightBytes {

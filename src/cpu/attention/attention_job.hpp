@@ -8,7 +8,7 @@
 
 namespace tessera::cpu {
 
-inline constexpr std::size_t kChunk = 256;    // keys, aligned to absolute positions
+inline constexpr std::size_t kChunk = 256;    // keys of a chunk; chunks begin at positions that are multiples of 256
 inline constexpr float kLog2E = 0x1.715476p+0f;  // factor of scores, because weights are computed as powers of two
 inline constexpr std::size_t kKeyGroup = 32;  // keys of a chunk that are multiplied at once
 
@@ -24,12 +24,13 @@ struct KvTile {
 };
 
 struct AttendJob {
-  // pages: the pages of the row's sequence; page i has the positions from i * page_tokens (16, 32 or 64) on. K and V of the layer and KV
-  // head are at the offsets k_offset and v_offset in each page, laid out as in kv/block.hpp. Pages without a visible key are not read.
+  // pages: the pages of the rows' sequence. Page i has the page_tokens positions (16, 32 or 64) from i * page_tokens on. In each page, the
+  // keys and values of the job's layer and KV head begin at the offsets k_offset and v_offset (bytes), laid out as in kv/block.hpp. Pages
+  // without a visible key are not read.
   std::byte* const* pages = nullptr;
   std::size_t page_tokens = 0, k_offset = 0, v_offset = 0;
   std::size_t key_dim = 0, value_dim = 0;
-  bool values_in_keys = false;  // true: v_offset leads to the value's first dimension in the key's block
+  bool values_in_keys = false;  // true: values are a part of the keys; v_offset leads to the value's first dimension in the K block
   std::size_t query_group = 0;  // query heads that share the KV head
 
   std::size_t rows = 0;
@@ -37,8 +38,8 @@ struct AttendJob {
   std::uint64_t window = 0;    // keys that a row sees, its own included; 0: all keys up to its own
   std::uint64_t ahead = 0;     // number of later keys that a row sees too, but only keys before `end`
   std::uint64_t end = 0;       // position after the last key that `ahead` may reach; used only if `ahead` is not 0
-  // 0: the job computes the keys of the rows' windows. Not 0: the job computes only the global keys: those at positions below `globals`
-  // that lie before a row's window. Other jobs compute the keys of the windows.
+  // 0: the job computes the keys of the rows' windows. Not 0: the job computes only the global keys, which are the keys at positions below
+  // `globals` that lie before a row's window. Then other jobs compute the keys of the windows.
   std::uint64_t globals = 0;
   // If row_numbers is nullptr, the rows belong to one sequence and have consecutive positions. Otherwise the rows may belong to several
   // sequences, and every row sees all keys of the job's chunks. Then row i of the job is row row_numbers[i] of q, out and states;
@@ -71,7 +72,7 @@ struct AttendJob {
   // does not vote, and none of its scores is written.
   float* const* scores = nullptr;  // [rows]; with row_numbers, indexed by row number
   std::size_t score_stride = 0, first_head = 0;
-  std::byte* scratch = nullptr;  // attend_scratch_bytes, aligned to 64
+  std::byte* scratch = nullptr;  // attend_scratch().bytes bytes, aligned to 64
   // The job that the same thread most likely computes next, or null. If a job has few queries, its kernel prefetches the first keys of the
   // next job while it reads its own last keys.
   const AttendJob* next = nullptr;
@@ -110,7 +111,7 @@ struct AttendScratch {
   std::size_t key_tiles = 0, value_tiles = 0;  // KvTile [key_dim / 32][4 tiles of 16 keys], [value_dim / 64][8 key groups][4]
   std::size_t partial = 0;  // [16][value_dim] f32: a chunk's result
   std::size_t total = 0;    // [queries][value_dim] f32: the weighted sums of all chunks so far
-  std::size_t state = 0;    // [queries / 16][maximum, sum][16 queries] f32: of all chunks so far
+  std::size_t state = 0;    // [queries / 16][maximum, sum][16 queries] f32: maximum and sum over all chunks so far
   std::size_t spans = 0;    // [queries][first, last]: the keys of a chunk that each query sees
   std::size_t bytes = 0;
 };

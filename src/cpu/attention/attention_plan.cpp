@@ -70,8 +70,8 @@ void AttentionPlan::start(const Call& call) noexcept {
   cut_rows(most_rows);
   find_globals();
   // Only blocks with at most half of the rows of a full task share chunks. Larger blocks are large enough for a task already, so they
-  // would gain little from rows of other sequences. If rows see later rows (shape.ahead), nothing is shared, because no two sequences
-  // have pages in common.
+  // would gain little from rows of other sequences. If rows see later keys (shape.ahead), no chunks are shared, because then no two
+  // sequences have pages in common.
   shares_ = call.shape.ahead == 0 && shared_.find(call.rows, call.sequences, call.shape, most_rows / 2, blocks_);
   ahead_ = global_blocks_.empty() ? behind_globals() : Ahead::globals;
 }
@@ -126,7 +126,7 @@ std::size_t AttentionPlan::room(std::size_t block_rows) const noexcept {
   return split_pieces(call_.slots) * queries / std::max(block_rows * call_.query_group, queries);
 }
 
-// Cuts the step's rows into blocks of one sequence and consecutive positions.
+// Cuts the step's rows into blocks of at most `most_rows` rows. The rows of a block belong to one sequence and have consecutive positions.
 void AttentionPlan::cut_rows(std::size_t most_rows) noexcept {
   const auto& rows = call_.rows;
   blocks_.clear();

@@ -1,7 +1,7 @@
 // Cuts the attention of one layer in a step into tasks. A task multiplies a block of rows by chunks of 256 keys. A block has rows of one
-// sequence at consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp). Its size is about the
-// number of queries with which the kernel is fastest. A row's chunks are always merged from left to right, so the bits do not depend on
-// the blocks.
+// sequence at consecutive positions, or rows of several sequences that share these chunks (shared_chunks.hpp). A block has about as many
+// queries as the kernel needs to be fastest. A row's chunks are always merged from left to right, so the bits of the result do not depend
+// on how the rows are cut into blocks.
 //
 // A plan has phases, which are computed one after the other:
 // 1. global keys that lie before the rows' windows
@@ -58,7 +58,7 @@ struct AttentionPhase {
   std::uint64_t globals = 0;                   // AttendJob::globals
   std::size_t block_rows = 0;      // the most rows of a block
   std::uint64_t most_chunks = 0;   // the most chunks of a block
-  std::size_t chunks_at_once = 0;  // chunks of each block and KV head in one round; 0: chunks are not split
+  std::size_t chunks_at_once = 0;  // chunks that one round computes for each block and KV head; 0: no block is split
   std::size_t chunks_a_task = 0;
 };
 
@@ -77,7 +77,7 @@ class AttentionPlan {
   void start(const Call& call) noexcept;
   // Returns whether some rows have chunks in more than one phase.
   [[nodiscard]] bool shares() const noexcept { return shares_ || !global_blocks_.empty(); }
-  // Sets `phase` to the next phase, which is valid until the next call. Returns false if there is none.
+  // Sets `phase` to the next phase, which is valid until the next call. Returns false if all phases have been returned.
   bool next(AttentionPhase& phase) noexcept;
 
  private:
@@ -102,8 +102,8 @@ class AttentionPlan {
 };
 
 // Merges `chunks` partial results of one row, in their order, into the row's result so far. The partial results lie `stride` floats
-// apart. The result so far: states [query_group][maximum, sum] and out [query_group][value_dim]. If the sum in `states` is 0, there is no
-// result so far.
+// apart. The result so far: states [query_group][maximum, sum] and out [query_group][value_dim]. If the sum in `states` is 0, no chunk has
+// been merged yet, and `out` is not read.
 void merge_partials(const float* partials, std::size_t stride, std::size_t chunks, std::size_t query_group,
                     std::size_t value_dim, float* states, float* out) noexcept;
 // Finishes a row's result: adds the heads' sinks (if not null) to the sums, and divides `out` by the sums.

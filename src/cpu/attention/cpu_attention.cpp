@@ -83,7 +83,8 @@ Status CpuBackend::attention(const backend::AttentionShape& shape, Act q, Act ou
 
 void CpuBackend::attend_blocks(const backend::AttentionShape& shape, const KvLayerShape& dims,
                                const Activation& queries, const Activation& out) noexcept {
-  std::size_t most = SIZE_MAX;  // the least of the kernels' best numbers of queries in a task (sequences may have different KV types)
+  // The number of queries in a task: the smallest Attend::queries of the sequences' kernels, which differ if the KV types differ.
+  std::size_t most = SIZE_MAX;
   for (const KvView& kv : sequences_) most = std::min(most, attend_kernel(kv, shape.layer).queries);
   attention_plan_.start({.rows = std::span(rows_).first(n_rows_),
                          .sequences = sequences_,
@@ -149,7 +150,7 @@ AttendJob CpuBackend::attend_job_of(const AttentionCall& call, const AttentionPh
 
 void CpuBackend::attend_whole(const AttentionCall& call, const AttentionPhase& phase) noexcept {
   const std::size_t heads = call.dims.kv_heads, units = phase.blocks.size() * heads;  // a unit is a block and a KV head
-  // The last block first, because it sees the most keys.
+  // Items are in reverse order of blocks: the last block of a prompt sees the most keys and so takes longest, so it should start first.
   const auto block_of = [&](std::size_t item) -> const RowBlock& {
     return phase.blocks[phase.blocks.size() - 1 - item / heads];
   };

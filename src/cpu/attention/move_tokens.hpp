@@ -12,7 +12,8 @@
 
 namespace tessera::cpu {
 
-// Moves the tokens of one layer's KV head. `turn`: backend::turn_back(rope, move.from - move.to); empty without rope.
+// Moves the keys and values of one layer's KV head from the positions move.from on to the positions move.to on. `turn`: the rotation from
+// backend::turn_back(rope, move.from - move.to); empty without rope.
 void move_tokens(const KvView& kv, std::size_t layer, std::size_t head, const backend::KvMove& move,
                  const backend::RopeTable& rope, std::span<const float> turn) noexcept;
 

@@ -110,8 +110,8 @@ struct Scratch {
   float* partial;    // [group][value_dim]: the chunk's weighted sum of values
   float* chunk_max;  // [group]
   float* chunk_sum;  // [group]
-  float* max;        // [group]: all chunks so far
-  float* sum;        // [group]: all chunks so far
+  float* max;        // [group]: largest score of all chunks so far
+  float* sum;        // [group]: sum of the weights of all chunks so far
 };
 
 // Merges a chunk's partial result into the total of the chunks before it, both scaled to the larger of the two maxima.
@@ -125,7 +125,7 @@ void merge(const Scratch& s, std::size_t head, std::size_t dim, float* total) no
   s.max[head] = merged;
 }
 
-// Merges a sink into the total: it has a weight and no value.
+// Merges a sink into the total. A sink has a weight but no value, so it only makes the sum of the weights larger.
 void join_sink(const Scratch& s, std::size_t head, std::size_t dim, float sink, float* total) noexcept {
   const float merged = sink > s.max[head] ? sink : s.max[head];
   const float keep = math::inlined::exp(s.max[head] - merged);

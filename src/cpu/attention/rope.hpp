@@ -10,8 +10,8 @@
 namespace tessera::cpu {
 
 // Writes the factors with which Elementwise::rope rotates a head at a position: out[i] = cosine[i] * x[i] + sine[i] * (the partner of
-// x[i]). First the cosines, then the sines, each [2 * pairs] in the order of the elements. Both elements of a pair have the cosine and
-// the sine of the pair's angle, times the rope's magnitude, but the sine of the pair's first element is negative.
+// x[i]). `factors` gets two arrays, the cosines and then the sines, each [2 * pairs] in the order of the head's elements. Both elements of
+// a pair get the cosine and the sine of the pair's angle, times the rope's magnitude. Exception: the sine of the first element is negated.
 void rope_factors(const backend::RopeTable& rope, std::uint64_t position, float* factors) noexcept;
 
 // Rotates the first 2 * n_pairs elements of a head by the angles in `table`: [n_pairs][cos, sin].

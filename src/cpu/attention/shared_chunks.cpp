@@ -14,9 +14,9 @@ void SharedChunks::reserve(std::size_t rows) {
   before_.reserve(rows);
 }
 
-// Compares the pages of readers a and b, from their first chunk on. Returns the index of the first page that differs: up to there they
-// share pages. If no page differs, returns the end of the reader that ends first. Precondition: both begin with the same chunk
-// (Reader::first).
+// Compares the pages of readers a and b, from their first chunk on. Returns the index of the first page that differs; the readers share all
+// pages before it. If no page differs, returns the index after the last page of the reader that ends first. Precondition: both begin with
+// the same chunk (Reader::first).
 std::size_t SharedChunks::first_difference(const Reader& a, const Reader& b) noexcept {
   const std::size_t end = std::min(a.last, b.last) * a.chunk_pages;
   std::size_t page = a.first * a.chunk_pages;
@@ -24,7 +24,8 @@ std::size_t SharedChunks::first_difference(const Reader& a, const Reader& b) noe
   return page;
 }
 
-// Orders readers by the addresses of their pages, compared from the first page on. So readers with equal beginnings lie side by side.
+// Returns whether reader a comes before reader b when readers are sorted. Among readers with the same first chunk, the addresses of their
+// pages decide, compared from the first page on. So readers with equal beginnings lie side by side.
 bool SharedChunks::is_before(const Reader& a, const Reader& b) noexcept {
   if (a.chunk_pages != b.chunk_pages) return a.chunk_pages < b.chunk_pages;
   if (a.first != b.first) return a.first < b.first;

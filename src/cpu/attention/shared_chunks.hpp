@@ -1,7 +1,8 @@
 // Finds the chunks of keys that several sequences of a step share, so that attention reads these keys once for the rows of all the
-// sequences. Forks, samples, beams and adopted prefixes have the same pages at the same positions, so their page tables begin with the
-// same addresses. Sorted by these addresses, sequences that share a beginning lie side by side, and their beginnings form a tree. For
-// example, five sequences have the same system prompt of 1,024 tokens, and three of them go on with the same 512:
+// sequences. Forks, samples, beams and sequences that took their beginning from the prefix index have the same pages at the same
+// positions, so their page tables begin with the same addresses. Sorted by these addresses, sequences that share a beginning lie side by
+// side, and their beginnings form a tree. For example, five sequences have the same system prompt of 1,024 tokens, and three of them go on
+// with the same 512 tokens:
 //
 //   level 0   chunks 0 to 3   rows of all five
 //   level 1   chunks 4, 5     rows of the three
@@ -29,7 +30,8 @@ class SharedChunks {
   bool find(std::span<const backend::RowTable> rows, std::span<const KvView> sequences,
             const backend::AttentionShape& shape, std::size_t most_rows, std::span<RowBlock> blocks) noexcept;
 
-  // Returns the chunks before the shared ones, where windows begin, as blocks of the step's rows.
+  // Returns the chunks before the shared ones, as blocks of the step's rows. There are such chunks only in layers with a window: the rows'
+  // windows begin inside of them, so some keys of these chunks are not visible.
   [[nodiscard]] std::span<const RowBlock> before() const noexcept { return before_; }
 
   // Writes the blocks of the present level. Each has at most `most_rows` row numbers.

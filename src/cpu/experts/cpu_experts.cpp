@@ -53,7 +53,7 @@ void CpuBackend::prepare_slots(const Matrix& weight, std::uint32_t n_slots, Fill
 // Computes the products of each expert's prepared rows with the expert's matrices in `parts`.
 void CpuBackend::multiply_slots(std::initializer_list<SlotsPart> parts, Biases biases) noexcept {
   ExpertSlots& s = experts_;
-  std::size_t all_panels = 0;  // number of panels of all products together; determines the size of a piece
+  std::size_t all_panels = 0;  // number of panels of all products together; determines the size of an item (Cut)
   for (const SlotsPart& part : parts) {
     for (std::uint32_t expert = 0; expert < s.n_experts; ++expert) {
       if (s.count(expert) != 0) all_panels += panels_of(part.weight->shape);
@@ -157,7 +157,7 @@ Status CpuBackend::experts(const backend::Experts& of, Act in, Act router, Act o
     if (of.gate == nullptr) return kernels_.elementwise.activate[kind](up, dim, to);
     kernels_.elementwise.activate_gated[kind](s.gate + slot * dim, up, dim, to);
   };
-  if (of.exchange != nullptr) {  // this rank has some of the columns: make whole rows, then multiply
+  if (of.exchange != nullptr) {  // this rank has only some columns of each row: gathers whole rows, then multiplies them
     for_each(s.n_slots, std::max<std::size_t>(1, kValuesWorthSharing / dim), [&](std::size_t slot, std::byte*) { activate(slot, s.up + slot * dim); });
     TESSERA_TRY_STATUS(of.exchange->gather_activated(s.up, s.n_slots));
     const std::size_t whole = of.down->shape.inputs;

@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::size_t kQueries = 128;
 constexpr std::size_t kTileFloats = 16 * 32;
-// The number of sums that fit the registers at once: rows times tiles.
+// The number of vectors of sums that the registers hold at once: rows times tiles.
 constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
-constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // up to this number, queries read keys and values as pages hold them
+constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // jobs with at most this many queries read keys and values unexpanded
 
 // Cuts a product of `rows` rows by `n` tiles (of keys or values) into pieces whose sums fit the registers: at most kMostSums vectors of
 // sums, which is rows times tiles. Calls fn(Count<rows>, first row, Count<tiles>, first tile) for each piece.

@@ -16,9 +16,9 @@ TESSERA_INLINE F32x16 dot_pairs(F32x16 acc, U32x16 w, std::uint32_t x) {
   return {{_mm512_dpbf16_ps(acc.r[0], (__m512bh)w.r[0], (__m512bh)broadcast(x).r[0])}};
 }
 
-// Returns whether this machine's VDPBF16PS computes exactly what the family defines; the family is used only if it does. Defined are two
-// fused multiply-adds, first the one of the odd k, and zeros for denormal operands and results. A result counts as denormal if it is
-// denormal after rounding.
+// Returns whether this machine's VDPBF16PS computes exactly what the family defines. If not, the family is not used. The family defines two
+// fused multiply-adds, the first at the odd k and the second at the even k. Denormal operands and results become zeros. A result counts
+// as denormal if it is denormal after rounding.
 [[gnu::noinline]] static bool pairs_are_as_written() noexcept {
   struct Case {
     float acc;

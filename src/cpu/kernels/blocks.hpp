@@ -7,9 +7,9 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// Reads weights of packed form block32: of a panel's 16 outputs, for 32 consecutive values of k, which are eight groups of four.
+// Reads a block of packed form block32: the weights of a panel's 16 outputs for 32 consecutive values of k (eight groups of four values).
 // group(block, g) returns the weights of group g: 64 bytes, whose lane n has the four integers of output n. d() and m() return the scale
-// and the minimum of each output, one in each lane. (A weight is d * (integer - offset), in forms with minima d * integer + m.)
+// and the minimum of each output, one in each lane. (A weight is d * (integer - offset); in forms with minima it is d * integer + m.)
 template <PackedForm kForm>
 struct Packed32 {
   static constexpr FormLayout kLayout = form_layout(kForm);

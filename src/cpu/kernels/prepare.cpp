@@ -32,9 +32,8 @@ TESSERA_INLINE I4 tops_of(const I32x16 (&v)[4]) {
   return reduce4(v, [](native::I a, native::I b) TESSERA_LAMBDA { return native::max(a, b); });
 }
 
-// How the rows' values of four blocks are rounded to 8-bit integers, a block in each lane. `counts`: all ones; 0 for a block whose
-// integers all become zeros. `inverse`: the factor that turns values into integers. `scale`: the factor that turns integers back into
-// values.
+// The factors by which four blocks of a row are rounded to 8-bit integers, one block in each lane. `inverse` turns values into integers,
+// `scale` turns integers back into values. `counts` is a mask: all ones, or 0 for a block whose integers all become zeros.
 struct Grids {
   I4 counts;
   F4 inverse, scale;

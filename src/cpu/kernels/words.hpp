@@ -6,7 +6,7 @@
 
 namespace tessera::cpu::TESSERA_ISA {
 
-// A block of 32 values of k: int16 q [16 pairs of k][16 outputs][2 k of the pair], then f32 scales d [16 outputs].
+// The layout of an unpacked block of 32 values of k: int16 q [16 pairs of k][16 outputs][2 k of the pair], then f32 scales d [16 outputs].
 struct Words {
   static constexpr FormLayout kLayout = form_layout(PackedForm::block32_8);
   static constexpr std::size_t kStride = 1088, kRows = kRegisters < 4 ? 3 : 2, kChunk = 4, kBlockBytes = 64;
@@ -27,7 +27,7 @@ struct Words {
     }
   }
 
-  // Stores the numbers of a row's `blocks` blocks as words.
+  // Converts the 8-bit integers of `blocks` blocks of a prepared row to words.
   TESSERA_INLINE void widen(const std::byte* from, std::size_t blocks, std::byte* to) { widen_i8(from, blocks * 32, to); }
 
   template <std::size_t kR, std::size_t kP>

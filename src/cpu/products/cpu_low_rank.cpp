@@ -41,7 +41,7 @@ Result<std::shared_ptr<const backend::LowRank>> CpuBackend::hold_low_rank(const 
   return made;
 }
 
-// Sets the places of the terms' t  [matrix][row][rank].
+// Sets t_at: where in t the numbers of each term begin. The numbers of a term are [matrix][row][rank]. Makes t larger if it is too small.
 void CpuBackend::LowRankWork::place(std::span<const backend::LowRankTerm> terms, std::span<const backend::ChangedRows> changes) {
   t_at.clear();
   std::size_t at = 0;

@@ -25,7 +25,8 @@ class CpuLowRank final : public backend::LowRank {
   [[nodiscard]] LowRankType type() const noexcept { return type_; }
   [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes_; }
   [[nodiscard]] std::size_t panels() const noexcept { return panels_; }
-  // Returns A for matrix `index` of the weight. In tables: row `index` of the table  [rank].
+  // Returns A for matrix `index` of the weight. For a change of a table, returns the numbers of A for the table's row
+  // `index`  [rank].
   [[nodiscard]] const std::byte* a(std::uint64_t index) const noexcept;
   [[nodiscard]] const std::byte* panel(std::uint64_t index, std::size_t panel) const noexcept;
   // Writes the factors of outputs [first, first + count), for a change with lengths that is used with `scale`.

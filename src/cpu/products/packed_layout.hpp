@@ -14,12 +14,12 @@
 //                 low bits   4 or 5 bits: [4][16 outputs][4] bytes; byte (v, n, j) holds q[4 v + j] of output n in its low half and
 //                            q[16 + 4 v + j] in its high half. 8 bits: [8][16 outputs][4] bytes; byte (g, n, j) is q[4 g + j] of output n
 //                 d          [16] f16
-//                 m          [16] f16, with a minimum
+//                 m          [16] f16, only if the form has a minimum
 //   block256    tiles of 256 values of k, each
 //                 scales     4 and 5 bits: [3][16 outputs] u32, the 12 bytes of scales that each output's block has in the file.
 //                            6 bits: [4][16 outputs] u32, each with four scales, a signed byte each
 //                 d          [16] f16
-//                 dmin       [16] f16, with minima
+//                 dmin       [16] f16, only if the form has minima
 //                 four quarters p, of 64 values of k each:
 //                 fifth bits (5 bits) [16] u64, one for each group of four values of k, as above
 //                 low bits   [8][16 outputs][4] bytes; byte (v, n, j) holds the low four bits of q[64 p + 4 v + j] of output n in its low
@@ -31,7 +31,8 @@
 //               forms, are cut into units (lane_tiles.hpp)
 // The bytes of a tile are in the order in which they are read, because the prefetchers of CPUs follow this order. When the bits above the
 // fourth were stored after all other bits, one row of Q6_K took 1.6 times as long from memory.
-// Outputs past the last are zeros. Apart from padding, a matrix has as many bytes as in the file.
+// If the last panel has fewer outputs, its unused lanes are zeros. Apart from this padding and that of k, a packed matrix has as many bytes
+// as in the file.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ void pack_panel(const backend::MatrixShape& shape, const std::byte* rows, std::s
 // Decodes one row of the matrix to f32  [inputs].
 void unpack_row(const backend::Matrix& matrix, std::uint64_t row, float* out) noexcept;
 
-// Decodes a tile of a panel to f32, by the format's own rule  [block_values][outputs] of form_layout(form).
+// Decodes a tile of a panel to the same f32 values as unpack_row(). `out`: [block_values][outputs], the sizes in form_layout(form).
 void decode_tile(PackedForm form, const std::byte* tile, float* out) noexcept;
 
 }  // namespace tessera::cpu

@@ -30,7 +30,8 @@ inline constexpr std::size_t kInputForms = static_cast<std::size_t>(InputForm::c
 
 inline constexpr float kLeastTop = 0x1p-100f;  // a block whose values are all smaller counts as zeros
 
-// Kernels call these functions. They are always inlined, because no object may hold a copy compiled for another machine.
+// Kernels of all instruction sets call the functions below. The functions are always inlined, so that no object file has a copy that is
+// compiled for one instruction set and called on a machine without it (cpu/kernels.hpp).
 [[nodiscard, gnu::always_inline]] constexpr std::size_t pad64(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
 // Offsets of a row's parts, in bytes.

@@ -10,8 +10,8 @@
 
 namespace tessera::cpu {
 
-// The number of pieces for each slot (thread) into which a product of few rows is cut. A slot takes its own pieces one after another, and
-// then pieces of a slower slot, so that threads of unequal speed end together.
+// A product of few rows is cut into about this many items (Cut) for each slot (thread). A slot takes its own items one after another, and
+// then items of a slower slot, so that threads of unequal speed end together.
 inline constexpr std::size_t kPiecesFew = 32;
 
 // Rows of a task of head_linear(): a multiple of a tile's rows, and few enough that the prepared rows fit a task's scratch.
@@ -26,8 +26,8 @@ struct Cut {
   std::size_t panels, groups;    // panels of a group, number of groups
 
   Cut() = default;
-  // `most_panels`: the number of panels that determines the size of a piece. All products that are computed at the same time get the same
-  // number: the panels of the largest product or, of experts, the panels of all products together. If smaller products had smaller pieces,
+  // `most_panels`: the number of panels that determines the size of an item. All products that are computed at the same time get the same
+  // number: the panels of the largest product or, for experts, the panels of all products together. If smaller products had smaller items,
   // some threads would have less to read than others.
   Cut(const Linear& kernel, std::size_t n_rows, std::size_t n_panels, std::size_t most_panels,
       std::size_t slots) noexcept {

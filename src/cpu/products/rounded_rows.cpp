@@ -14,7 +14,8 @@ namespace {
 constexpr float kHighestInteger = 127.0f, kLowestInteger = -128.0f, kHighestFp8 = 448.0f;
 constexpr std::size_t kBlock = 32;  // values of a block of int8x32
 
-// The mapping of a group's values to numbers of a grid: number(x / scale + zero), from `lowest` to `highest`.
+// The rule by which a group's values are rounded: x becomes the integer or FP8 number nearest to x / scale + zero. Numbers outside of the
+// type's range become its smallest or largest number.
 struct Grid {
   float scale = 0.0f;  // NaN: a value is not finite; 0: all numbers are 0
   float zero = 0.0f;
@@ -75,7 +76,8 @@ float nearest_fp8(float x) noexcept {
   return std::fabs(x) < least_normal ? small : normal;
 }
 
-// Writes the numbers of a group on its grid, without scale.
+// Writes the rounded numbers of a group: integers or FP8 numbers, not yet multiplied by the scale. If the grid has a zero, the zero is
+// subtracted from them.
 void write_numbers(RoundedInputs to, const Grid& grid, std::span<const float> x, float* out) noexcept {
   switch (to) {
     case RoundedInputs::int8:

@@ -12,7 +12,7 @@
 
 namespace tessera::cpu {
 
-// Returns whether rounded rows are integers under a scale that whole blocks share, so that the family int8 multiplies them exactly.
+// Returns whether rounded rows are integers times a scale that whole blocks share, so that the family int8 multiplies exactly these integers.
 [[nodiscard]] bool enters_int8(const InputRounding& how, InputForm form) noexcept;
 
 // Returns the rounding of a matrix's inputs; nullptr: there is none.
@@ -27,8 +27,8 @@ namespace tessera::cpu {
 void round_row(const InputRounding& how, std::size_t matrix, std::span<const float> x, float* out) noexcept;
 
 // Rounds the row `x`, and writes it in `form` to `out`, in a group of `group` rows (PrepareFn). `matrix`: index of the matrix, if the
-// weight has several with their own scales. `prepare`: the kernel that writes `form`. `scratch`: room for the rounded row; may be `x`
-// itself.
+// weight has several with their own scales. `prepare`: the kernel that writes `form`. `scratch`: memory for the rounded row  [x.size()]; may
+// be `x` itself.
 void prepare_rounded(const InputRounding& how, std::size_t matrix, PrepareFn prepare, std::span<const float> x, float* scratch, InputForm form,
                      std::byte* out, std::size_t group) noexcept;
 

@@ -1,8 +1,7 @@
-// Tries several scales for numbers that share one scale, and takes the scale with the smallest rounding error. (With each scale the values
-// that can be stored are other multiples, and for one of the scales they fit the numbers best.) A codec that chooses its scale in this way
-// has these members:
+// Tries several scales for numbers that share one scale, and takes the scale with the smallest rounding error. (Only integer multiples of
+// the scale can be stored, so each scale gives other rounding errors.) A codec that chooses its scale in this way has these members:
 //   scales                     number of scales to try
-//   times(i)                   scale i divides the largest magnitude by times(i), so that this number is stored as the integer times(i)
+//   times(i)                   the integer as which scale i stores the largest magnitude: scale i is the largest magnitude / times(i)
 //   scale_from(largest, i)     scale i, if `largest` is the largest magnitude
 //   lost(value, per_unit)      squared rounding error of a number, in units of the scale; per_unit is 1 / scale
 #pragma once

@@ -7,7 +7,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::uint64_t kUnit = 4096;  // extents begin and end at a block of the file system
+constexpr std::uint64_t kUnit = 4096;  // in bytes: extents begin and end at multiples of the file system's usual block size
 constexpr std::size_t kBounceBytes = std::size_t{256} << 10;
 
 std::uint64_t round_up(std::uint64_t bytes) noexcept { return (bytes + kUnit - 1) / kUnit * kUnit; }

@@ -69,7 +69,7 @@ class PagePool {
   // Says which copies in the file may be dropped.
   enum class Copies : std::uint8_t {
     any,
-    not_clean,  // not copies of clean pages: dropping one copy to write another gains nothing, and could go on for ever
+    not_clean,  // all except copies of clean pages: to drop such a copy in order to write another gains nothing, and could go on for ever
   };
   // Drops the oldest copy that may be dropped. If its page is not in memory, the page is lost. Returns false if there is no such copy.
   bool drop_oldest_copy(Copies of) noexcept;
@@ -89,7 +89,7 @@ class PagePool {
   [[nodiscard]] std::size_t free() const noexcept { return free_.size; }
   // For tests: checks all lists and counts, and returns a text that says what is wrong; empty if nothing is.
   [[nodiscard]] std::string check() const;
-  // Number of ids, including the ids of pages whose slab was given back.
+  // Returns the number of ids, including the ids of pages whose slab was given back.
   [[nodiscard]] PageId ids() const noexcept { return static_cast<PageId>(pages_.size()); }
 
  private:

@@ -53,12 +53,13 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   // cache_full or out_of_memory, with the bytes needed and free.
   Status acquire(std::span<detail::PoolPage> out, std::unique_lock<std::mutex>& lock);
   void release(std::span<const detail::PoolPage> pages) noexcept;
-  // Returns whether these pages can be acquired without holding more than `keep`, if cached pages are evicted.
+  // Returns whether these pages can be acquired so that the memory of all pools stays within options.keep. Cached pages count as memory
+  // that can be used, because they can be evicted.
   [[nodiscard]] bool within_keep(std::span<const detail::PoolPage> wanted) const noexcept {
     return obtainable(wanted, options.keep);
   }
 
-  // Returns the bytes of the budget that no sequence uses; the largest number without a budget.
+  // Returns the bytes of the budget that no sequence uses. If there is no budget, returns the largest 64-bit number.
   [[nodiscard]] std::uint64_t room() const noexcept;
   // Returns the bytes of used and cached pages.
   [[nodiscard]] std::uint64_t occupied() const noexcept;

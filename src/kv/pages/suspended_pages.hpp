@@ -10,7 +10,8 @@
 
 namespace tessera::detail {
 
-// Pages of one group, in the order of the sequence; kNoPage: given back, because the window has passed it.
+// The numbers of one group's pages, in the order of the sequence. kNoPage: the page was given back, because the window has passed it; in the
+// recurrent layers' group: no state is kept there.
 using PageTable = std::vector<PageId>;
 
 class SuspendedPages {
@@ -38,9 +39,9 @@ class SuspendedPages {
   [[nodiscard]] std::uint64_t bytes_in_memory() const noexcept;
 
  private:
-  // A page of the sequence. The pools' mutex guards it. The job that writes the page shares it.
+  // A page of the sequence. The object is shared with the job that writes the page to the file, and guarded by the pools' mutex.
   struct StoredPage {
-    PoolPage page;  // with an id the page is in memory: not written yet, or it could not be written. Without an id it is only in the file
+    PoolPage page;  // its id is set while the page is in memory: it is not written yet, or could not be. kNoPage: only in the file
     std::shared_ptr<PageFile::Extent> extent;
     bool writing = false;
     bool abandoned = false;  // true: the cache no longer needs the page, so the job that writes it must release it
@@ -57,7 +58,7 @@ class SuspendedPages {
 
   KvPools::State& pools_;
   const PooledLayout& layout_;
-  std::vector<std::vector<std::shared_ptr<StoredPage>>> pages_;  // [group][page]; nullptr: given back, because the window has passed it
+  std::vector<std::vector<std::shared_ptr<StoredPage>>> pages_;  // [group][page]; nullptr: kNoPage in the table (PageTable)
   std::unique_ptr<Incoming> incoming_;
 };
 

@@ -30,7 +30,7 @@ namespace tessera::detail {
 class PagePool;
 struct PrefixNode;
 
-// The page of one group that a node refers to, in memory, in the file, or both.
+// The page of one group that a node refers to. The page is in memory, in the file, in both, or in neither (exists() is false).
 struct IndexedPage {
   PrefixNode* node = nullptr;
   PagePool* pool = nullptr;
@@ -115,7 +115,7 @@ class PrefixIndex {
   [[nodiscard]] std::size_t empty() const noexcept { return empty_; }        // nodes without any page
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }  // nodes, roots included
 
-  // Is notified of all nodes except roots: the index calls stored() after it has added a node, and removed() before it removes one.
+  // A Listener is told of all nodes except roots: the index calls stored() after it has added a node, and removed() before it removes a node.
   class Listener {
    public:
     virtual ~Listener() = default;

@@ -43,7 +43,7 @@ Status grow_queries(const Pass& pass);
 Status attend(const Pass& pass, const Layer& layer, backend::AttentionShape shape);
 
 // A term that a block adds to the residual stream: scale * post_norm(W input + bias), where W is `weight`. The input is the activation
-// `in`. Exception: if `in` is Act::count, the input is `activated`, an activation function of activations.
+// `in`. Exception: if `in` is Act::count, the input is the result of an activation function, which `activated` describes.
 struct Branch {
   const backend::Matrix& weight;
   const backend::Vector* bias = nullptr;  // nullptr: no bias

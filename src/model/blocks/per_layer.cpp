@@ -23,7 +23,7 @@ Status per_layer_inputs(const Pass& pass) {
   TESSERA_TRY_STATUS(b.scale(inverse_root(spec.d_model), Act::up));
   TESSERA_TRY_STATUS(b.head_norm(*model.weights.vector(Role::per_layer_proj_norm), spec.norm_eps, spec.n_layers(), Act::up));
   TESSERA_TRY_STATUS(b.add(Act::up, Act::per_layer));
-  return b.scale(inverse_root(2.0), Act::per_layer);  // the sum of two vectors of about equal length; the factor restores that length
+  return b.scale(inverse_root(2.0), Act::per_layer);  // restores the Euclidean norm: the sum has two terms of about equal norm
 }
 
 void make_room_for_per_layer(const ModelSpec& model, backend::WorkspaceShape& shape) {

@@ -1,7 +1,7 @@
 // The EAGLE-3 head (Li et al. 2025): a layer with a norm and an output matrix of its own, which guesses the token after the next. It
 // reads the token's embedding e and a hidden state g of the token before.
-// - First guess: g = W [low, mid, high]. These are the inputs of three layers of the model (DraftHeadSpec::features); W is a matrix of
-//   the head.
+// - First guess: g = W [low, mid, high], where low, mid and high are the inputs of three layers of the model (DraftHeadSpec::features),
+//   and W is a matrix of the head.
 // - Further guesses: g is the head's own output.
 //
 // Queries, keys and values are computed from [norm(e), norm(g)]. The layer adds its outputs to g (or to norm(g), see HeadResidual). The
@@ -50,7 +50,7 @@ Status watch(const Pass& pass, std::uint32_t layer) {
 }
 
 // Computes queries, keys and values, and writes keys and values to the pages. On entry Act::h2 has the tokens' embeddings, and Act::h the
-// hidden states g. On return Act::x has g or norm(g), the sum to which the layer adds its outputs.
+// hidden states g. On return Act::x has the vector to which the layer adds its outputs: g or norm(g).
 Status attend_to(const Pass& pass, const Layer& head) {
   backend::Backend& b = pass.backend;
   const Weights& w = head.weights;
@@ -127,7 +127,7 @@ Status guess(const Pass& pass, const HeadRow& row, std::span<float> logits, std:
 void make_room(const ModelSpec& spec, backend::WorkspaceShape& shape) {
   make_room_for_eagle_layer(spec, shape);
   widen(shape, Act::features, spec.d_model);
-  // Scratch for the products that compute queries, keys and values.
+  // Act::attn is scratch for the products that compute queries, keys and values.
   const LayerSpec& layer = spec.draft_heads.layers.front();
   widen(shape, Act::attn, std::max({std::uint64_t{layer.n_heads} * layer.key_dim, std::uint64_t{layer.n_kv_heads} * layer.key_dim,
                                     std::uint64_t{layer.n_kv_heads} * layer.value_dim}));

@@ -22,7 +22,8 @@ constexpr Role factors_of(const RopeSpec& rope) noexcept {
                                                    : Role::rope_freqs;
 }
 
-// Returns how many bytes of the file belong to a vector: the whole tensor, or a part of the tensor if it holds several vectors.
+// Returns how many bytes of the file belong to the binding's vectors: all bytes of the tensor. Exception: if the tensor fuses vectors of
+// several roles (biases of Q, K and V), only the bytes of the binding's vector.
 std::uint64_t vector_file_bytes(const Binding& binding, const TensorInfo& tensor) noexcept {
   return binding.shape.count != 1 ? tensor.bytes : binding.whole_shape().inputs * tensor.bytes / tensor.dims[0];
 }
@@ -37,9 +38,9 @@ double slowed_share(const RopeSpec& rope, double pair) noexcept {
 }
 
 // Returns the frequency of each pair of a rope. For pair i (from 0) the frequency is theta^(-2i/d): theta is the rope's base, and d the
-// number of rotated elements (Su et al. 2021, section 3.2.2). Then scaling changes it. Linear scaling divides all frequencies by one
-// number (slowed_share() is then 1 for all pairs); YaRN divides only some of them. `factors` (Llama 3.1, LongRoPE) has a further divisor
-// for each frequency; empty: there are none.
+// number of rotated elements (Su et al. 2021, section 3.2.2). Scaling divides the frequencies. Linear scaling divides all frequencies
+// by one number (slowed_share() is 1 for all pairs); YaRN leaves some frequencies unchanged. `factors` (Llama 3.1, LongRoPE) has a further
+// divisor for each frequency; empty: there are none.
 Result<std::vector<double>> frequencies_of(const RopeSpec& rope, std::span<const float> factors, const ModelSource& source) {
   std::vector<double> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -88,7 +89,7 @@ std::vector<std::uint32_t> normed_value_dims(const ModelSpec& spec) {
   return dims;
 }
 
-// Adds a vector of ones for each head size, because the backend's norm needs weights and norms of values have no weights in the file.
+// Adds a vector of ones for each head size, as the weights of norms of values: the backend's norm needs weights, and the file has none.
 Status add_value_norms(Model& model, backend::Backend& backend) {
   for (const std::uint32_t dim : normed_value_dims(model.spec)) {
     TESSERA_TRY(const backend::Vector* ones, backend.add_vector(std::vector<float>(dim, 1.0f)));
@@ -187,7 +188,7 @@ class BindingReader {
     for (const Binding& binding : bindings) total_ += bytes_of(binding);
   }
 
-  // Lets the backend pack the rows of the matrix that this rank has. Returns nullptr if this rank has no row of the matrix.
+  // Lets the backend pack the rows of the matrix that this rank has, and returns the packed matrix; nullptr if this rank has no row of it.
   Result<const backend::Matrix*> matrix(const Binding& binding, backend::Backend& backend) {
     const std::uint64_t whole = binding.whole_shape().outputs, own = binding.shape.outputs;
     std::uint64_t next = 0;  // the first row of the whole weight that was not read
@@ -215,7 +216,7 @@ class BindingReader {
     }
     if (binding.rounds_inputs) {
       TESSERA_TRY(const InputRounding how, source_.input_rounding(source_.tensors()[binding.tensor]));
-      hasher_.add(std::as_bytes(std::span(how.scales)));  // the scales change results. The kind of rounding depends on the kernel family
+      hasher_.add(std::as_bytes(std::span(how.scales)));  // scales change results. The kernel family's name says the kind of rounding
       hasher_.add(std::as_bytes(std::span(how.zeros)));
       if (packed != nullptr) TESSERA_TRY_STATUS(backend.round_inputs(*packed, how));
     }

@@ -58,13 +58,13 @@ struct RoleRow {
   // If the tensor fuses several parts (Q, K and V, for example): the roles of the parts, in order. The parts are successive rows of a
   // matrix, or successive values of a vector.
   std::array<Role, 3> parts = {Role::count, Role::count, Role::count};
-  Extent count = nullptr;  // number of equal matrices (or vectors) in the tensor, such as one for each expert; nullptr: 1
+  Extent count = nullptr;  // number of matrices (or vectors) of equal shape in the tensor (one for each expert); nullptr: 1
   // If the rows of a fused matrix's parts alternate: the number of turns. Example: 8, if for each of 8 heads first the head's query rows
   // come and then its gate rows (q0 g0 q1 g1 ...). nullptr: 1, each part is one range of rows.
   Extent turns = nullptr;
   bool by_element = false;  // true: the tensor has the first element of all vectors, then the second of all, ...
   bool by_columns = false;  // true: the parts of a fused matrix are ranges of columns instead of rows
-  bool is_norm = false;     // true: the weights of a norm, which multiply values that it has normalised
+  bool is_norm = false;     // true: the tensor is the weights of a norm, which multiply the normalised values
 
   [[nodiscard]] constexpr bool is_matrix() const noexcept { return outputs != nullptr; }
   [[nodiscard]] constexpr bool is_fused() const noexcept { return parts[0] != Role::count; }
@@ -111,7 +111,7 @@ inline constexpr Extent attended = [](const ModelSpec&, const LayerSpec& l) noex
 inline constexpr Extent projected = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return queries(m, l) + keys(m, l) + values(m, l);
 };
-// Number of weights of the norm of queries (below: of keys): the dimensions of one head, or of all heads together.
+// query_norm, key_norm: number of weights of the norm of queries or keys. This is the number of elements of one head, or of all heads.
 inline constexpr Extent query_norm = [](const ModelSpec& m, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.head_norms == HeadNorms::together ? queries(m, l) : l.key_dim;
 };
@@ -180,7 +180,7 @@ inline constexpr Extent two_widths = [](const ModelSpec& m, const LayerSpec&) no
 inline constexpr Extent three_widths = [](const ModelSpec& m, const LayerSpec&) noexcept -> std::uint64_t {
   return 3 * std::uint64_t{m.d_model};
 };
-// Inner width of the FFN that computes every token (not an expert).
+// Inner width of the dense FFN, which all tokens pass (in contrast to an expert).
 inline constexpr Extent dense = [](const ModelSpec&, const LayerSpec& l) noexcept -> std::uint64_t {
   return l.ffn == Ffn::dense_and_experts ? l.shared_dim : l.ffn_dim;
 };
@@ -215,7 +215,7 @@ inline constexpr RoleRow kRoleTable[] = {
     // Matrices after the final norm that compute a row's embedding (EmbeddingGemma).
     {Role::embd_inner, Owner::model, "dense_2.weight", extent::width, extent::embedding_inner},
     {Role::embd_outer, Owner::model, "dense_3.weight", extent::embedding_inner, extent::embedding},
-    // The head that ranks pairs of texts or classifies texts: out(norm(tanh(in(x)))), of which parts may be missing.
+    // The head that ranks pairs of texts or classifies texts: out(norm(act(in(x)))). Some models lack `in`, the norm or the biases.
     {Role::head_in, Owner::model, "cls.weight", extent::width, extent::width},
     {Role::head_in_bias, Owner::model, "cls.bias", extent::width},
     {.role = Role::head_norm, .owner = Owner::model, .name = "cls.norm.weight", .inputs = extent::width, .is_norm = true},
@@ -246,7 +246,7 @@ inline constexpr RoleRow kRoleTable[] = {
     {Role::attn_output, Owner::layer, "attn_output.weight", extent::attended, extent::width},
     {Role::attn_output_bias, Owner::layer, "attn_output.bias", extent::width},
     {.role = Role::attn_post_norm, .owner = Owner::layer, .name = "post_attention_norm.weight", .inputs = extent::width, .is_norm = true},
-    // Norms of the residual stream after the sum (as in the first Transformer; Vaswani et al. 2017).
+    // Norms of the residual stream after a half of a layer was added to it (as in the first Transformer; Vaswani et al. 2017).
     {.role = Role::attn_sum_norm, .owner = Owner::layer, .name = "attn_output_norm.weight", .inputs = extent::width, .is_norm = true},
     {Role::attn_sum_norm_bias, Owner::layer, "attn_output_norm.bias", extent::width},
     // Latent attention. The matrix has, for each head, first the rows of the query's plain part, then the rows of the turned part.
@@ -399,7 +399,7 @@ static_assert(rows_are_in_order(), "every role has one row, in the order of the 
 
 }  // namespace detail
 
-// Returns whether the layer computes its own keys and values with tensors of this role.
+// Returns whether tensors of this role serve only to compute a layer's own keys and values.
 [[nodiscard]] constexpr bool is_of_keys(Role role) noexcept {
   return (role >= Role::attn_k && role <= Role::attn_v_bias) || role == Role::attn_k_norm;
 }

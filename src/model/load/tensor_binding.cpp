@@ -154,7 +154,8 @@ class Binder {
     for (const Role role : row.parts) {
       if (role == Role::count) break;
       const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
-      // With fused experts each expert has its rows of all parts, so the parts alternate from expert to expert.
+      // If the tensor fuses the gate and up matrices of experts, each expert has first its gate rows and then its up rows. So the rows of a
+      // part are not consecutive, but a stretch in each expert.
       const bool apart = turns > 1 || expected.count > 1;
       const Stretch stretch = apart ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
       add(row_of(role), layer, index, first, part, stretch);
@@ -163,7 +164,8 @@ class Binder {
     return {};
   }
 
-  // Returns whether the layer has a tensor of this role. For draft heads in a separate file, their own table (DraftHeads::tensors) says so.
+  // Returns whether the layer must have, may have or does not have a tensor of this role. The architecture's table decides. Exception: for
+  // layers of draft heads from a separate file, the table of the heads decides (DraftHeads::tensors).
   [[nodiscard]] Presence presence_of(const RoleRow& row, std::uint32_t layer) const noexcept {
     const bool is_of_heads = row.owner == Owner::draft_head || (row.owner == Owner::layer && layer >= spec_.n_layers());
     const DraftHeads* heads = is_of_heads ? draft_heads_of(spec_) : nullptr;
@@ -206,7 +208,8 @@ class Binder {
                         "it is {} of shape {}; a scale of {} is one F32 number, or one for each of {} matrices", to_string(tensor->dtype),
                         shape_text(*tensor), called(weight), binding.shape.count);
       }
-      // The order of bias and factor is not clear: llama.cpp adds the bias first, and says that this is wrong for NVFP4.
+      // Refuse the file, because it is not clear whether the factor also multiplies the bias: llama.cpp adds the bias before it multiplies,
+      // and says that this is wrong for NVFP4.
       if (is_plain_ffn(binding.role) && found(stem + "bias") != nullptr) {
         return error_at(ErrorCode::unsupported, place_of(*tensor),
                         "a scale beside a feed-forward matrix that has a bias; engines do not agree on what comes first");
@@ -217,9 +220,9 @@ class Binder {
     return {};
   }
 
-  // Returns whether two roles have the same weights in different arrangements. Usually one is a fused matrix and the other one of its
-  // parts. One more case is not in the table of roles: Qwen3-Next's first converter wrote ssm_in, which has the rows of attn_qkv and
-  // attn_gate in another order.
+  // Returns whether two roles have the same weights in different arrangements: one role is a fused matrix, and the other role is a part of
+  // it. This includes ssm_in (Role::state_in), which Qwen3-Next's first converter wrote: it has the rows of attn_qkv and attn_gate in
+  // another order.
   [[nodiscard]] static bool holds_the_same(const RoleRow& a, const RoleRow& b) {
     const auto has = [](const RoleRow& row, Role part) { return std::ranges::find(row.parts, part) != std::end(row.parts); };
     const auto is_of_state = [](const RoleRow& row) { return row.role == Role::state_gate || row.role == Role::state_mixed; };
@@ -247,15 +250,15 @@ class Binder {
     return fmt::format("; it has {}, which \"{}\" has not: the model is a variant that tessera does not implement", called(strange), table_.name);
   }
 
-  // Returns whether the tensor belongs to one of the layers after the last one that are not loaded (ModelSpec::n_left_out).
+  // Returns whether the tensor belongs to a layer that is not loaded: an MTP layer after the model's last layer (ModelSpec::n_left_out).
   [[nodiscard]] bool is_left_out(std::string_view name) const {
     const auto layer = layer_of(name);
     const std::uint32_t first = spec_.n_layers_with_heads();
     return layer && *layer >= first && *layer - first < spec_.n_left_out;
   }
 
-  // Returns whether the tensor is for keys or values of a layer that computes none, because it reads another layer's. Some files have
-  // such tensors, but nothing uses them, so they are ignored.
+  // Returns whether the tensor would compute keys or values of a layer that reads the keys and values of another layer. Some files have
+  // such tensors. They are ignored, because nothing uses them.
   [[nodiscard]] bool is_of_unused_keys(std::string_view name) const {
     const auto layer = layer_of(name);
     if (!layer || *layer >= spec_.n_layers() || spec_.layers[*layer].keys_of == kOwnKeys) return false;

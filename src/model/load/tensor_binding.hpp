@@ -56,7 +56,7 @@ struct Binding {
   Companions companions = {};
   backend::MatrixShape shape;  // for vectors, outputs is 1, and count is the number of vectors
   OwnPart own = {};
-  bool rounds_inputs = false;  // the inputs of its products are rounded as ModelSource::input_rounding() says
+  bool rounds_inputs = false;  // true: ModelSource::input_rounding() says how the inputs of its products are rounded
 
   // Returns the shape of the whole weight.
   [[nodiscard]] backend::MatrixShape whole_shape() const noexcept {

@@ -8,7 +8,7 @@
 namespace tessera::detail {
 
 std::uint64_t file_row_bytes(const backend::MatrixShape& shape) {
-  const auto block = formats::block_of(shape.dtype);  // has a value, because the reader refuses unknown types
+  const auto block = formats::block_of(shape.dtype);  // has a value: bind_tensors() has refused all other types
   return block ? shape.inputs / block->values * block->bytes : 0;
 }
 
@@ -16,7 +16,7 @@ std::uint64_t vector_values(const Binding& binding) noexcept { return binding.sh
 
 namespace {
 
-// Returns this rank's part of each vector of the binding. `whole` begins with all values of these vectors.
+// Returns this rank's part of each vector of the binding, one after another. `whole` begins with the whole vectors, one after another.
 std::vector<float> own_part(const Binding& binding, std::span<const float> whole) {
   const std::size_t n = binding.shape.inputs, stride = binding.whole_shape().inputs;
   std::vector<float> part;

@@ -19,11 +19,12 @@ namespace tessera::detail {
 // Returns the number of values of a vector, or of this rank's part of the vector. If the binding has several vectors, counts all vectors.
 [[nodiscard]] std::uint64_t vector_values(const Binding& binding) noexcept;
 
-// Reads the vector of the binding, in any format, and returns it as f32. If a tensor has several vectors, only the binding's; if the
-// vector is divided among ranks, only this rank's part. Adds all bytes of the tensor to `hasher`.
+// Reads the binding's vector from a tensor in any format, and returns its values as f32. Other vectors of the tensor are not returned. If
+// the vector is divided among ranks, only this rank's part is returned. Adds all bytes of the tensor to `hasher`.
 [[nodiscard]] Result<std::vector<float>> read_vector(const ModelSource& source, const TensorInfo& tensor, const Binding& binding,
                                                      Hasher128& hasher);
-// Reads the factors by which results are multiplied, one for each matrix of the binding. Adds the file's bytes to `hasher`.
+// Reads the factors by which the products of the binding's matrices are multiplied, and returns one for each matrix. Adds the factors' bytes
+// in the file to `hasher`. Precondition: the binding has the companion Companion::factors.
 [[nodiscard]] Result<std::vector<float>> read_factors(const ModelSource& source, const Binding& binding, Hasher128& hasher);
 // Fills `out` with rows of the binding's whole matrix, beginning with row `first`. In the tensor, these rows need not be consecutive.
 [[nodiscard]] Status read_rows(const ModelSource& source, const TensorInfo& tensor, const Binding& binding, std::uint64_t first,

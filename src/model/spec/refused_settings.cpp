@@ -4,10 +4,11 @@ namespace tessera::detail {
 
 namespace {
 
-// A setting that changes results, and a test whether the architecture reads the setting. If not, a file with the setting is refused.
+// A setting that changes results, and a test whether the architecture reads the setting. If the architecture does not read the setting, a
+// file that has it is refused.
 struct Refused {
   Setting setting;
-  double neutral;  // the value that changes nothing. This value and 0 are not refused
+  double neutral;  // the value that changes nothing. Files with this value or 0 are not refused
   bool (*is_read)(const Architecture& table) noexcept;
 };
 

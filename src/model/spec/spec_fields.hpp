@@ -13,9 +13,9 @@
 
 namespace tessera::detail {
 
-// Says whether a sequence's keys and values depend on the field. If they do (yes, if_set), the field is part of the spec's text
-// (spec_text()). if_set: the text leaves the field out while it has its default. So the texts of older specs stay the same when such a
-// field is added.
+// Says whether the field changes what the model computes for a sequence (keys, values, states, logits). If so (yes, if_set), the field is
+// part of the spec's text (spec_text()). if_set: the text has the field only if the field's value is not the default. So if a new field is
+// added with if_set, the texts of models that do not set the field stay as they were.
 enum class Counts : std::uint8_t { no, yes, if_set };
 
 template <class T>
@@ -141,7 +141,7 @@ inline constexpr std::size_t kListedFields = std::tuple_size_v<decltype(fields_o
 
 static_assert(kListedFields<RopeSpec> == field_count<RopeSpec>(), "fields_of(RopeSpec) is to list all fields");
 static_assert(kListedFields<LayerSpec> == field_count<LayerSpec>(), "fields_of(LayerSpec) is to list all fields");
-// Sequences depend on some fields of draft_heads. These are listed as fields of the model.
+// Instead of the one field draft_heads, fields_of(ModelSpec) lists 6 values in it that change a sequence (see Counts). Hence + 5.
 static_assert(kListedFields<ModelSpec> == field_count<ModelSpec>() + 5, "fields_of(ModelSpec) is to list all fields");
 static_assert(field_count<DraftHeadSpec>() == 7, "fields_of(ModelSpec) is to list all fields of DraftHeadSpec that sequences depend on");
 

@@ -1,4 +1,4 @@
-// Writes a spec as text: all fields that change the model's results, and no others. Equal texts mean equal computations (Identity).
+// Writes a spec as text, to compare specs: models of equal texts compute keys, values, states and logits in the same way (Identity).
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace tessera::detail {
 
-// Returns the fields of the spec on which keys and values depend (Counts) as a text, so that two specs can be compared. Each field is a
-// line with its name and value. A field of ropes or layers is one line with the values of all of them, in order; "V*N" stands for N times
-// the value V. Enumerations are written as numbers.
+// Returns a text with the fields of the spec that change what is computed for a sequence (Counts). Each field is a line with the field's
+// name and value. A field of ropes or layers is one line with the values of all ropes or layers, in order; "V*N" means that N consecutive
+// ropes or layers have the value V. Enumerations are written as numbers.
 [[nodiscard]] std::string spec_text(const ModelSpec& spec);
 
 }  // namespace tessera::detail

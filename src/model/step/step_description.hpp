@@ -44,7 +44,7 @@ struct DescribedAdapter {
 };
 
 struct DescribedRow {
-  Token token = 0;                         // in a row with an embedding: the token that gather() takes, 0 if there is none
+  Token token = 0;                         // in a row with an embedding: the token for Backend::gather(); 0: none
   std::uint32_t embedding = kNoEmbedding;  // index into StepInputs::embeddings, for a row that has a vector instead of a token
   std::uint32_t sequence = 0;              // index into StepDescription::pages
   std::uint32_t branches = 0;              // number of sequences after `sequence` that also get the row's key and value (RowTable::n_also)
@@ -58,7 +58,7 @@ struct DescribedRow {
 };
 
 struct StepDescription {
-  std::vector<PageCopy> copies;           // copies to make before the step, in this order; empty if the engine's pools do not keep_copies()
+  std::vector<PageCopy> copies;           // copies to make before the step, in this order; empty if caches copy their own pages (no keep_copies())
   StepPages pages;                        // the pages of the step's sequences
   std::vector<DescribedRow> rows;
   std::vector<DescribedAdapter> adapters;  // adapters of the step's sequences, sequence by sequence

@@ -8,7 +8,7 @@ namespace tessera::detail {
 namespace {
 
 // Sets RowTable::end of each row: one past the position of the last row of the row's sequence in the step. (Rows of an encoder see later
-// keys up to there.) Precondition: the rows of a sequence follow each other, positions ascending.
+// keys up to this end.) Precondition: the rows of a sequence follow each other, positions ascending.
 void set_ends(std::span<backend::RowTable> rows) noexcept {
   for (std::size_t i = rows.size(); i-- > 0;) {
     const bool is_last = i + 1 == rows.size() || rows[i + 1].sequence != rows[i].sequence;

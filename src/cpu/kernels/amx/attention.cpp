@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kQueries = 128;
 
-// The template parameter `Product` of Attention (kernels/attention/chunks.hpp), on the tile unit. Tile registers: 0 to 3 sums; 4 queries
+// The matrix products of Attention on the tile unit (its parameter `Product`, kernels/attention/chunks.hpp). Tile registers: 0 to 3 sums; 4 queries
 // or weights; 6 keys or values. If kParts is 2, each number is split into two bf16: then 4 and 6 have the high parts, and 5 and 7 the low
 // parts.
 template <std::size_t kParts>
@@ -43,7 +43,7 @@ struct TileProduct {
     if constexpr (kN > 2) tile_zero<2>();
     if constexpr (kN > 3) tile_zero<3>();
   }
-  // Multiplies by tile kC (0 to 3) of a step. The tiles of a step must come in order: tile 0 also loads the queries or weights.
+  // Multiplies the left tile `a` by tile kC (0 to 3) of a step. The tiles of a step must come in order, because only tile 0 loads `a`.
   template <int kC>
   TESSERA_INLINE void step(const std::byte* a, const Tile& b) {
     if constexpr (kC == 0) {

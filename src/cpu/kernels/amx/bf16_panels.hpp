@@ -17,7 +17,7 @@ namespace tessera::cpu::TESSERA_ISA {
 
 inline constexpr std::size_t kBf16Chunk = 16;          // tiles of 32 values of k in a chunk
 inline constexpr std::size_t kBf16Sums = 256;          // row tiles times pairs of panels in a task, whose sums take 512 KB
-inline constexpr std::size_t kBf16Activations = 1024;  // tiles of activations in a span; half with several spans, as sums are in L2 then
+inline constexpr std::size_t kBf16Activations = 1024;  // tiles of activations in a span; half of it if there are several spans: L2 has sums too
 inline constexpr std::size_t kAhead = 4096;            // distance of the prefetch in bytes, for weights that are read only once
 
 struct Bf16Task {
@@ -36,14 +36,14 @@ struct alignas(64) Bf16Scratch {
   std::byte b[2][kBf16Chunk][kTileBytes];    // decoded weights: [panel of the pair][32 values of k, plane][bytes of the tile]
 };
 
-// Pointers to the activations of a row tile, from some k on.
+// The place of a row tile's activations, from some k on.
 struct RowRun {
   const std::byte* high;
   std::size_t low;   // bytes from the high plane to the low plane
   std::size_t line;  // bytes from the tile of 32 values of k to the tile of the next 32
 };
 
-// Pointers to the tiles of one panel's weights, from some k on.
+// The place of the tiles of one panel's weights, from some k on.
 struct TileRun {
   const std::byte* tiles;
   std::size_t stride;  // bytes from the tile of 32 values of k to the tile of the next 32
@@ -156,10 +156,12 @@ template <int kPlanes, PackedForm kForm, class Decode>
         const std::size_t count = least(chunk, span_size - k);
         const std::byte* from = weights + packed(span + k);
         const TileRun b0 = decode(from, count, scratch.b[0][0]), b1 = decode(from + second, count, scratch.b[1][0]);
-        // While this chunk is multiplied, the next one is prefetched:
+        // While this chunk is multiplied, later weights are prefetched:
         // - usually: the next chunk of these panels
-        // - at the end of the span: the first chunk of the next two panels in this span
-        // - at the end of the group too: the first chunk of the group in the next span
+        // - at the end of a span, if the group has further panels: the first chunk of the next panels in this span
+        // - at the end of the group, if there is another span: the first chunk of the group in the next span
+        // - at the end of the group in the last span: a chunk of the next panels (the right chunk if there is only one span)
+        // Exception: weights that need no decoding, with at most two row tiles: what lies kAhead bytes further on.
         const bool last = k + count == span_size;
         const std::byte* ahead = row_steps == 1 && kStream ? from + kAhead
                                  : !last                   ? from + packed(count)

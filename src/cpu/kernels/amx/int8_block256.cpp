@@ -50,7 +50,7 @@ struct alignas(64) Scratch {
 struct Pass {
   const RowTiles& tiles;
   const std::byte* a;    // q of the first row, at the first superblock
-  const RowParts* rows;  // the first tile's, at the first superblock; the next tile's begin rows_a_tile later
+  const RowParts* rows;  // RowParts of the first row tile at the first superblock; those of the next tile are rows_a_tile elements later
   std::size_t rows_a_tile;
   std::size_t blocks;
   bool first;                        // true: these outputs have no sums yet

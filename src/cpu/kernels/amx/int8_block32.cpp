@@ -32,14 +32,14 @@ constexpr std::size_t kFewTiles = 7;          // row tiles that count as few, at
 constexpr std::size_t kMaxTile = 14;          // rows of a row tile, at most
 constexpr std::size_t kMaxRows = 37 * kMaxTile;
 constexpr std::size_t kTaskPanels = 16;       // panels of a group, for which the rows' scales are gathered once; their sums wait in L2
-constexpr float kZero = 0x1.8p23f;            // an integer added to the bits of this float is added to its value
+constexpr float kZero = 0x1.8p23f;            // adding an integer to the bits of this float adds it to the value
 constexpr std::size_t kSpanValues = 1 << 20;  // activations of a span, which all panels of a group multiply: they stay in L2
 constexpr std::size_t kSpanBlocks = 512;
 
 // Returns the blocks of a span for `rows` rows: an even number, since a line of activations has two blocks.
 constexpr std::size_t span_blocks(std::size_t rows) { return least(kSpanValues / 32 / rows / 2 * 2, kSpanBlocks); }
 
-// Floats that a row tile has for one block: the scales of 16 rows, and in forms with minima also the sums of their q.
+// The number of floats that a row tile has for one block: the scales of 16 rows, and in forms with minima also the sums of their q.
 template <bool kMin>
 inline constexpr std::size_t kBlockScales = kMin ? 2 * kTileRows : kTileRows;
 
@@ -56,7 +56,7 @@ struct alignas(64) Scratch {
 // The arguments for multiplying one row tile by the blocks of a chunk.
 struct Pass {
   const std::byte* a;  // q of the tile's first row, at the chunk's first block
-  std::size_t a_line;  // bytes from two blocks to the next two
+  std::size_t a_line;  // bytes from one pair of blocks to the next pair
   const float* rows;   // [block][kBlockScales]
   std::size_t blocks;
   std::size_t valid;  // rows that the tile has
@@ -108,7 +108,7 @@ template <int kRound>
   store_dots<kRound, 1>(scratch);
 }
 
-// Keeps the compiler from moving loads across this call. If it loaded earlier, there would be no registers left for the sums.
+// Keeps the compiler from moving loads across this call. If the loads were moved up, no registers would be left for the sums.
 [[gnu::always_inline]] inline void keep_order() noexcept { asm volatile("" ::: "memory"); }
 
 // Scales the dot products of rows [kFrom, kTo) with a block of panel kOf, and adds them to the rows' sums.
@@ -147,7 +147,7 @@ template <int kRound, std::size_t kRows, bool kMin>
   drain<kRound, 1, 0, kRows, kRows, kMin>(pass, scratch, block, sums);
 }
 
-// One step of a pipeline: multiplies a block, stores the dot products of the block before it, and adds up the dot products of the block
+// Does one step of a pipeline: multiplies a block, stores the dot products of the block before it, and adds up the dot products of the block
 // before that one. The three operations are cut into pieces that alternate, so that the tile unit and the vector units work at the same
 // time. (Longer pieces would not overlap, because a core looks only a limited number of instructions ahead.)
 template <int kRound, std::size_t kRows, bool kMin>
@@ -216,7 +216,7 @@ template <bool kMin>
       return run_pass<9, kMin>(pass, scratch, next);
     case 10:
       return run_pass<10, kMin>(pass, scratch, next);
-    case 11:  // among others, steps of 32 and 33 rows
+    case 11:  // steps of 32 and 33 rows, for example: three tiles of at most 11 rows
       return run_pass<11, kMin>(pass, scratch, next);
     case 12:
       return run_pass<12, kMin>(pass, scratch, next);
@@ -313,8 +313,9 @@ void linear(const LinearJob& job) noexcept {
         unpack_chunk<kForm>(from + second, pass.blocks, 1, scratch);
         // While this chunk is multiplied, the next one is prefetched:
         // - usually: the next chunk of these panels
-        // - at the end of the span: the first chunk of the next two panels in this span
-        // - at the end of the group too: the first chunk of the group in the next span
+        // - at the end of a span, if the group has further panels: the first chunk of the next two panels in this span
+        // - at the end of the group, if there is another span: the first chunk of the group in the next span
+        // - at the end of the group in the last span: a chunk of the next two panels (the right chunk if there is only one span)
         const std::byte* ahead = begin + pass.blocks < span_end ? from + chunk * kLayout.tile_bytes
                                  : panel + kPair < group_end || span_end == all
                                      ? weights + kPair * job.panel_bytes + span * kLayout.tile_bytes

@@ -1,4 +1,4 @@
-// What all matrix products with AMX share: the cutting of a job's rows into tiles for the tile unit, and the storing of outputs.
+// Helpers of all matrix products with AMX: they cut a job's rows into tiles for the tile unit, and store outputs.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,12 @@ namespace tessera::cpu::TESSERA_ISA {
   return static_cast<__mmask16>((1u << least(outputs, 16)) - 1);
 }
 
-// The rows of a job, cut into row tiles, which the tile unit multiplies at once. A row tile is a group of prepared rows
-// (prepared_rows.hpp). The last one may have fewer rows; the tile unit then computes results for missing rows too, and they are dropped.
+// The rows of a job, cut into row tiles. The tile unit multiplies all rows of a row tile at once. A row tile is a group of prepared rows
+// (prepared_rows.hpp). The last row tile may have fewer rows; the tile unit then computes results for the missing rows too, and these
+// results are not used.
 struct RowTiles {
   std::size_t count, rows, all;  // tiles, rows of a full tile, rows of the job
-  std::size_t line;   // bytes of one cache line of each row of a tile
+  std::size_t line;   // bytes from one cache line of a row to the row's next line: the lines of a tile's rows alternate
   const std::byte* x;
   std::size_t bytes;  // bytes of a tile
 
@@ -35,7 +36,7 @@ struct RowTiles {
   }
 };
 
-// Stores a task's outputs: past the caches if LinearJob::past_caches() says so, with a fence in the destructor.
+// Stores a task's outputs. If LinearJob::past_caches() is true, stores them past the caches, and the destructor executes a store fence.
 class Output {
  public:
   explicit Output(const LinearJob& job) noexcept : past_caches_(job.past_caches()) {}
@@ -58,14 +59,15 @@ class Output {
   bool past_caches_;
 };
 
-// For gathers: the offset of each row of a tile in bytes, a lane a row, and the mask of the lanes that have a row.
+// Gathers one number of each row of a tile into the lanes of a vector, row i into lane i. `offsets`: bytes from the first row's number to
+// that of each row. `mask`: the lanes that have a row.
 struct RowLanes {
   __m512i offsets = _mm512_slli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 6);
   __mmask16 mask;
 
   explicit RowLanes(std::size_t rows) noexcept : mask(lanes(rows)) {}
 
-  // Reads one f32 or i32 of each row, a lane a row. `at`: the number's address in the first row.
+  // Returns one f32 or i32 of each row, row i in lane i. `at`: the number's address in the first row.
   [[gnu::always_inline]] [[nodiscard]] __m512 gather(const std::byte* at) const noexcept {
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, offsets, at, 1);
   }

@@ -17,12 +17,12 @@ struct alignas(64) Superblock {
 };
 
 // Multiplies integers by the scales of their sub-blocks and writes the two planes of a Superblock. The instruction that multiplies bytes
-// (to 16-bit words) adds each two neighbouring products, but here each product is needed alone. So it runs twice: first the integers at
-// even bytes are multiplied by their scales and those at odd bytes by 0, then the other way round.
+// (to 16-bit words) adds each two neighbouring products, but here each product is needed alone. So the instruction runs twice: first the
+// integers at even bytes are multiplied by their scales and the integers at odd bytes by 0, then the other way round.
 template <std::size_t kSubBlocks, unsigned kOffset>
 class Planes {
  public:
-  // scale_of(j) returns the scales of sub-block j, -128 to 127, a lane an output.
+  // scale_of(j) returns the scales of sub-block j (-128 to 127), one lane for each output.
   template <class ScaleOf>
   [[gnu::always_inline]] explicit Planes(ScaleOf scale_of) noexcept {
     const __m512i offset = _mm512_set1_epi16(static_cast<short>(kOffset));

@@ -5,8 +5,8 @@
 //
 // A is activations: a row of A has one row's activations in the order of k. B is weights: a row of B has, for each of the 16 outputs, the
 // weights for consecutive values of k in 4 bytes (two bf16 or four int8). Row i of B is multiplied by bytes 4 i to 4 i + 3 of each row of
-// A. Packed panels have this order already. A product takes one cycle for each row of A, however
-// short the row is.
+// A. Packed panels of BF16 have the order of B already; other weights have it after they are unpacked. A product takes one cycle for each
+// row of A, however short the row is.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // One attention job (AttendJob), chunk by chunk of keys: scores = queries by keys; weights = exp(score - maximum); weighted sums =
 // weights by values; merging with the chunks before (docs/reference/numerics.md, "Attention"). All instruction sets share this code. The
-// two matrix products are done by the template parameter `Product`, which differs: AMX's tile unit, or vectors. The left matrix of a
+// two matrix products are done by the template parameter `Product`: on AMX's tile unit, or with vectors. The left matrix of a
 // product has the queries or the weights. It consists of left tiles: 16 rows by 32 values of k (the index that is summed over: dimensions
 // in scores, keys in weighted sums). The right matrix has the keys or the values. It consists of Tiles: 32 values of k by 16 lanes.
 // Members of Product:
@@ -204,7 +204,8 @@ class Attention {
     }
   }
 
-  // Computes the weighted sums for few queries. The values of one key group are expanded while those of the group before are multiplied.
+  // Computes the weighted sums of at most 16 queries, in 64 dimensions. While the values of a key group are multiplied, the values of the
+  // next key group are expanded.
   void add_up_stream(std::uint64_t chunk, Span any) noexcept {
     if constexpr (Product::kInterleaves) {
       const auto* tiles = reinterpret_cast<const Tile*>(scratch(at_.value_tiles));
@@ -353,7 +354,7 @@ class Attention {
     return lanes_between(span.first > key ? span.first - key : 0, span.last - key);
   }
 
-  // Returns numbers of a chunk's result with 0 for -0. Otherwise the sign of a zero would depend on the values of hidden keys.
+  // Returns 16 numbers of a chunk's result, with each -0 replaced by 0. Otherwise the sign of a zero would depend on the values of hidden keys.
   TESSERA_INLINE F32x16 without_sign_of_zero(const float* partial) { return load<F32x16>(partial) + broadcast(0.0f); }
 
   void clear_totals() noexcept {
@@ -363,7 +364,8 @@ class Attention {
       store(state + 16, broadcast(0.0f));
     }
     if (job_.partials != nullptr) return;
-    float* total = floats(at_.total);  // read once: the compiler must assume that each store changes it
+    // `total` is computed once, because the compiler must assume that each store changes at_.total.
+    float* total = floats(at_.total);
     for (float* const end = total + queries_ * value_stride_; total < end; total += 16) store(total, broadcast(0.0f));
   }
 
@@ -474,7 +476,7 @@ class Attention {
   std::size_t queries_, key_steps_, value_tiles_, value_stride_;
   AttendScratch at_;
   float factor_;  // turns products, or the results of cap_scores(), into scores
-  float maxima_[2][16] = {}, sums_[2][16] = {};  // maxima and sums of a chunk's weights: of 16 queries, and of the 16 before them
+  float maxima_[2][16] = {}, sums_[2][16] = {};  // largest scores and sums of weights in a chunk, of two sets of 16 queries in turn
 };
 
 }  // namespace tessera::cpu::TESSERA_ISA

@@ -1,7 +1,7 @@
 // Supplies the matrix products of attention with keys and values, as tiles. A tile has 16 lanes, and 32 numbers for each lane, over which
 // a product sums. In a tile of keys a lane is a key and the 32 numbers are dimensions; the products are scores. In a tile of values a
 // lane is a dimension and the 32 numbers belong to 32 keys; the products are weighted sums. Layout of a tile: for elements of 8 and 16
-// bits [16 rows][16 lanes][2 numbers]; for F32 [32 rows][16 lanes]. Rows lie a stride apart.
+// bits [16 rows][16 lanes][2 numbers]; for F32 [32 rows][16 lanes]. Consecutive rows are KvTile::stride bytes apart.
 //
 // If a page has the numbers in this layout, the tile is read directly from the page. Otherwise the numbers are copied to scratch, with
 // zeros for dimensions and keys that do not exist or are not visible.
@@ -10,9 +10,9 @@
 // and INT4 become bf16. F16 becomes what the family of the job multiplies:
 // - family bf16: one bf16, rounded
 // - family bf16x3: two bf16, a high and a low part, whose sum is the number
-// - family f32: floats. They take twice the room, so a tile of 32 rows is written as two parts: first the even rows, then the odd rows
+// - family f32: floats. They take twice the bytes, so a tile of 32 rows is written as two parts: first the even rows, then the odd rows
 // Exception: without AMX, a job with few queries expands INT8 keys and values, and F16 that would become floats or one bf16, in registers
-// (rows.hpp) instead of scratch. (If keys are INT8 and values INT4 (K8V4), it does expand in scratch.)
+// (rows.hpp) instead of scratch. (This does not hold for K8V4, INT8 keys with INT4 values: both are expanded in scratch.)
 #pragma once
 
 #include "cpu/attention/attention_job.hpp"
@@ -159,7 +159,7 @@ struct Operands {
     return !Held::kExpands && (Held::kPair == 1 || job.key_dim % 32 == 0);
   }
 
-  // Prefetching of keys and values, only for jobs with few queries, which spend most of their time on reading. Pages lie anywhere in
+  // Keys and values are prefetched only in jobs with few queries, which spend most of their time on reading. Pages lie anywhere in
   // memory, so the CPU's own prefetchers cannot predict them. While the keys at `position` are read, later() returns the position of the
   // keys to prefetch: `distance` keys further on in this job, or, near the end of the job, the first keys of the next job. If there is
   // nothing to prefetch, it returns `position` itself, so that callers need no branch. Callers prefetch one row at a time, between
@@ -398,7 +398,7 @@ struct Operands {
   }
 
   // Transposes the 2 x 2 numbers at `from`, [2 keys][2 dimensions], to [2 dimensions][2 keys] at `to`. If `first` is false, writes zeros
-  // for the first key; if `second` is false, for the second key. (They are keys that the job does not see.) F32 is not stored in pairs:
+  // for the first key; if `second` is false, for the second key. (The job does not see these keys.) F32 is not stored in pairs:
   // one number is copied.
   TESSERA_INLINE void turn_round(const std::byte* from, bool first, bool second, std::byte* to) {
     if constexpr (Held::kPair == 1) {

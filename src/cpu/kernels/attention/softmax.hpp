@@ -52,7 +52,7 @@ TESSERA_INLINE F32x16 keep(U32x16 mask, F32x16 a) { return as<F32x16>(mask & as<
 // ulp. If x is below -125, the result is 0, so that no result is a denormal number. Method: x = n + r with an integer n and |r| <= 1/2;
 // then 2^x = 2^n (1 + r P(r)), where P is a near-minimax polynomial of degree 4, computed by fused multiply-adds.
 TESSERA_INLINE F32x16 exp2_negative(F32x16 x) {
-  const F32x16 round = broadcast(0x1.8p23f);  // adding it rounds to an integer, which is then in the low bits
+  const F32x16 round = broadcast(0x1.8p23f);  // x + round has x, rounded to an integer, in its low bits
   const F32x16 shifted = x + round;
   const F32x16 n = shifted - round;
   const F32x16 r = x - n;

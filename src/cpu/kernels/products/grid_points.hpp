@@ -63,7 +63,8 @@ TESSERA_INLINE __m512i points_at(const Grids& grids, const std::byte* block, std
 
 // ---- which values are negative; in IQ1, from which values the offset is subtracted instead of added ----
 
-// Returns the signs of eight groups, a byte each: to the seven stored bits adds an eighth, so that the byte's number of set bits is even.
+// Returns the signs of eight groups, one byte for each. A byte of `sevens` has the seven stored bits; the function adds the eighth bit,
+// which makes the number of set bits even.
 TESSERA_INLINE std::uint64_t even_signs(std::uint64_t sevens) {
   std::uint64_t parity = sevens ^ (sevens >> 4);
   parity ^= parity >> 2;

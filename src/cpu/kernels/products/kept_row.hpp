@@ -48,8 +48,9 @@ TESSERA_INLINE U32x16 four_scales(const std::byte* scales, std::size_t w) {
   return low | ((word(2) >> static_cast<int>(2 * w)) & broadcast(0x03030303u)) << 4;
 }
 
-// Prefetches weights that lie Ahead::bytes further on than `tile`. One tile's size is cut into `parts` pieces, and a call prefetches only
-// piece `part`. Callers spread the calls over a tile, because many prefetches at once would wait for each other.
+// Prefetches a part of the weights that lie Ahead::bytes further on than `tile`. These weights, as many bytes as a tile has, are cut into
+// `parts` pieces, and a call prefetches piece `part`. Callers spread the calls over a tile, because many prefetches at once would wait for
+// each other.
 template <PackedForm kForm>
 TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t part, std::size_t parts) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes, kLines = (kBytes + 63) / 64;
@@ -57,17 +58,18 @@ TESSERA_INLINE void ask_part(const std::byte* tile, Ahead ahead, std::size_t par
   prefetch(tile + begin, (end < kBytes ? end : kBytes) - begin, ahead);
 }
 
-// Tells how a 2-bit integer is taken from its byte before it is multiplied. A byte has four integers; integer s (0 to 3) is at bit 2 * s.
-// - Usually the integer is only masked, not shifted to bit 0, so that it counts 4^s times. One shift of the sum of all products corrects
-//   this, which is cheaper than a shift for each group of weights. Then this function returns 2 * s, the number of bits of that shift.
-// - The integer must be shifted to bit 0 first in instruction sets that multiply signed bytes (kCentredBytes), and in Q3_K for s = 3, whose
-//   third bit would be bit 8. Then this function returns 0.
+// Returns the bit of its byte at which a 2-bit integer stays when it is multiplied. A byte has four integers; integer s (0 to 3) is stored
+// at bit 2 * s.
+// - Usually 2 * s: the integer is only masked, not shifted, so that it counts 4^s times. The sum of all products is shifted right by 2 * s
+//   bits, which is cheaper than a shift for each group of weights.
+// - 0 (the integer is shifted to bit 0 first) in instruction sets that multiply signed bytes (kCentredBytes), and in Q3_K for s = 3, whose
+//   third bit would be bit 8.
 template <PackedForm kForm>
 [[gnu::always_inline]] constexpr int left_in_place(std::size_t s) {
   return kCentredBytes || (kForm == PackedForm::kept_q3_k && s == 3) ? 0 : static_cast<int>(2 * s);
 }
 
-// Returns the integers of group g, times 2^left_in_place().
+// Returns the integers of group g (numbered as in lane_group()), times 2^left_in_place().
 template <PackedForm kForm>
 TESSERA_INLINE U8x64 group_in_place(const std::byte* tile, std::size_t g) {
   constexpr LaneParts kParts = lane_parts(kForm);
@@ -142,7 +144,7 @@ TESSERA_INLINE void multiply_super_row(const LinearJob& job, const std::byte* ti
   I32x16 sum;
   Ahead ahead = job.ahead;
   // All lines of Q3_K are prefetched, even on CPUs whose own prefetchers need only some lines prefetched. The third bits of the weights
-  // are read twice, with each half of the other bits, and no CPU's own prefetchers follow this order (half the speed on Zen 4).
+  // are read twice, with each half of the other bits, and no CPU's own prefetchers follow this order (on Zen 4 the speed was half).
   if constexpr (kForm == PackedForm::kept_q3_k) ahead.all_lines = true;
   if constexpr (kForm == PackedForm::kept_iq4_xs) sum = scaled_sums_of_32(job, ahead, tile, q, sums);
   else sum = scaled_sums<kForm>(job, ahead, tile, q, sums);

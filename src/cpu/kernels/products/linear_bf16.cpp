@@ -137,7 +137,7 @@ void few_rows_f16(const LinearJob& job) noexcept {
       const std::byte* weights = job.weights + panel * job.panel_bytes;
       F32x16 acc[kF16Vectors / kF16Beside][kR][kF16Beside] = {};
       for (std::size_t step = 0; step < (job.inputs + 31) / 32; ++step, weights += kTileBytes) {
-        if (!job.ahead.all_lines) prefetch(weights, kTileBytes, job.ahead);  // all lines at once would be too many
+        if (!job.ahead.all_lines) prefetch(weights, kTileBytes, job.ahead);  // else ask() below prefetches, two lines at a time
         alignas(64) std::byte x[kR][2][128];  // [row][plane][32] floats
         TESSERA_UNROLL
         for (std::size_t r = 0; r < kR; ++r) {

@@ -15,7 +15,7 @@ constexpr std::size_t kRows = 8, kPanels = 2;   // rows and panels of a tile, at
 constexpr std::size_t kAskingRows = 7;          // rows from which on products take longer than reading the weights
 constexpr std::size_t kMostRows = 256;          // rows of a task, at most
 
-// Adds `pairs` pairs of k to acc[r][p], the sums of rows r and panels p. Calls step(weights), which prefetches, at each pair.
+// Adds the products for `pairs` pairs of k to acc[r][p], the sum of row r and panel p. Calls step(weights), which prefetches, at each pair.
 template <std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, const std::byte* x,
                              std::size_t x_stride, std::size_t pairs, auto step, F32x16 (&acc)[kR][kP]) {
@@ -33,9 +33,8 @@ TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_bytes, 
   }
 }
 
-// The kernel: multiplies the job's rows by its panels, directly as they are packed, without a copy in scratch. With few rows the weights
-// come from memory. With many rows they are read again for each tile of rows; then they come from L2, which has room for two panels of
-// 14,336 inputs.
+// Multiplies the job's rows by its panels, directly as they are packed, without a copy in scratch. With few rows the weights come from
+// memory. With many rows each tile of rows reads the weights again, from L2, which can hold two panels of 14,336 inputs.
 //
 // If all rows fit one tile, panels are multiplied one after another. Two panels side by side would give each row two chains of additions
 // at a time instead of one, but a core reads one stream of weights much faster than two, and that matters more. If there are more rows,

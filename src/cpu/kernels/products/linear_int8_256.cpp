@@ -87,9 +87,9 @@ struct Rows {
   }
 };
 
-// Sets the start of the sums for weights of 6 bits, if kPairs. A weight is (w - offset) with a stored integer w, but with kPairs the
-// products are w * x, without the offset. So the sum of (w - offset) * x starts from -offset * (the sum over
-// sub-blocks of scale * (sum of x)).
+// Sets the values from which the sums start, for weights of 6 bits with kPairs. The sum of scale * (w - offset) * x is needed, where w is
+// the stored integer, but with kPairs the products are w * x, without the offset. So the sum starts from -offset * (the sum over sub-blocks
+// of scale * (sum of x)).
 template <int kOffset, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride, const Rows& x, I32x16 (&sum)[kR][kP]) {
   static_assert(kOffset == 32);
@@ -109,7 +109,8 @@ TESSERA_INLINE void start_pairs(const std::byte* heads, std::size_t head_stride,
   for (std::size_t i = 0; i < kR * kP; ++i) sum[i / kP][i % kP] = broadcast(0) - (of_x[i / kP][i % kP] << 5);
 }
 
-// Adds to sum[r][p], for each sub-block, its scale times the sum of (q - offset) * x. Calls step(sub-block), which prefetches, for each.
+// Adds to sum[r][p], for each sub-block, its scale times the sum of (q - offset) * x. Before each sub-block calls step(sub-block), which
+// prefetches.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply_integers(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
                                       std::size_t head_stride, const Rows& x, auto step,
@@ -175,7 +176,7 @@ TESSERA_INLINE I32x16 multiply_mins(const std::byte* head, const std::byte* part
   return dot(parts) + (dot(parts + 8) << 7);
 }
 
-// Adds one superblock to acc[r][p], the sums of rows r and panels p.
+// Adds the products for one superblock to acc[r][p], the sum of row r and panel p.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void multiply(const std::byte* weights, std::size_t panel_stride, const std::byte* heads,
                              std::size_t head_stride, const Rows& x, auto step, F32x16 (&acc)[kR][kP]) {

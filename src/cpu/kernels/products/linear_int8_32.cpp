@@ -69,7 +69,7 @@ struct Rows {
   }
 };
 
-// Adds one block to dot[r][p], the dot products of rows r and panels p.
+// Adds the products for one block to dot[r][p], the dot product of row r and panel p.
 template <class Weights, std::size_t kR, std::size_t kP>
 TESSERA_INLINE void add_dots(const std::byte* weights, std::size_t panel_stride, const std::byte* q, std::size_t stride,
                              I32x16 (&dot)[kR][kP]) {

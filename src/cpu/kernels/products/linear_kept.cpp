@@ -1,6 +1,6 @@
 // Matrix products of families int8 and bf16 with weights in kept packed forms (the file's own blocks: Q2_K, IQ4_NL, MXFP4 and others). A
-// tile of 16 outputs is opened once (open_kept.hpp), into integers and scales, and multiplied by all rows of the task. One row has
-// kernels that do without an opened tile (kept_row.hpp, grid_row.hpp). The order of arithmetic is that of the family
+// tile of 16 outputs is opened once (open_kept.hpp), into integers and scales, and multiplied by all rows of the task. For one row
+// there are kernels that open no tile (kept_row.hpp, grid_row.hpp). The order of arithmetic is that of the family
 // (docs/reference/numerics.md).
 #include "cpu/kernels/bf16.hpp"
 #include "cpu/kernels/parts.hpp"
@@ -21,7 +21,7 @@ constexpr std::size_t kMostRows = 256;                      // rows of a task, a
 constexpr std::size_t kAccBytes = kMostRows * 64;
 constexpr std::size_t kMostK = 256;  // k of a tile, at most
 
-// Adds kGroups groups of four values of k of an open tile, from group g on, to dot[r], the dot products of rows r.
+// Adds the products of rows r with kGroups groups of four values of k of an open tile, from group g on, to dot[r].
 template <unsigned kBits, std::size_t kGroups, std::size_t kR>
 TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byte* q, std::size_t stride,
                              I32x16 (&dot)[kR][1]) {
@@ -31,7 +31,7 @@ TESSERA_INLINE void add_dots(const OpenTile& open, std::size_t g, const std::byt
 
 // ---- int8: small blocks ----
 
-// Adds a tile to acc[r], the sums of rows r, by one fused multiply-add of floats for each 16 or 32 values of k that share a scale.
+// Adds the products of rows r with a tile to acc[r], by one fused multiply-add of floats for each 16 or 32 values of k that share a scale.
 template <PackedForm kForm, std::size_t kR>
 TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, std::size_t row, std::size_t k,
                                    F32x16 (&acc)[kR][1]) {
@@ -48,7 +48,7 @@ TESSERA_INLINE void multiply_small(const LinearJob& job, const OpenTile& open, s
       const auto sum = value_at<std::int32_t>(x + r * job.x_stride + layout.sums + 4 * block);
       dot[r][0] = kStep == 32 ? start<kIntegers.bits, kIntegers.offset>(sum) : broadcast(0);
     }
-    if constexpr (kStep == 16) {  // prepared rows have no sums of 16 values of k, so they are multiplied by the offset
+    if constexpr (kStep == 16) {  // prepared rows have no sums of 16 values of k, so their values are multiplied by the offset
       const auto offset = as<U8x64>(broadcast(static_cast<std::uint32_t>(kIntegers.offset) * 0x01010101u));
       multiply_groups<kIntegers.bits, 4>([&](std::size_t, std::size_t) TESSERA_LAMBDA { return offset; }, x + k + i,
                                          job.x_stride, dot);
@@ -106,7 +106,7 @@ TESSERA_INLINE void multiply_super(const LinearJob& job, const OpenTile& open, s
 }
 
 // Prefetches the weights that lie Ahead::bytes further on than `tile`, which is being opened. All lines of Q3_K are prefetched: its third
-// bits are read with each half of its other bits, and no CPU's own prefetchers follow this order (half the speed on Zen 4).
+// bits are read with each half of its other bits, and no CPU's own prefetchers follow this order (on Zen 4 the speed was half).
 template <PackedForm kForm>
 TESSERA_INLINE void ask(const std::byte* tile, Ahead ahead) {
   constexpr std::size_t kBytes = form_layout(kForm).tile_bytes;

@@ -1,5 +1,5 @@
-// Opens tiles of weights (decodes them to integers and scales) with vector instructions. Only for the kept forms whose bytes lie in the
-// order of lanes (lane_tiles.hpp). The opened tile stands for the same weights as a tile that open_tile() opens. But its integers may
+// Opens tiles of weights (decodes them to integers and scales) with vector instructions. This works for the kept forms whose bytes lie in
+// the order of lanes (lane_tiles.hpp). The opened tile stands for the same weights as a tile that open_tile() opens. But its integers may
 // have fewer bits and another offset: those that open_integers() returns.
 #pragma once
 
@@ -109,7 +109,7 @@ TESSERA_INLINE U8x64 lane_group(const std::byte* tile, std::size_t g) {
   }
 }
 
-// Looks up two values for each of the 64 bytes at `at`, which hold two indices of four bits each. The values of the low indices become
+// Looks up two values for each of the 64 bytes at `at`: a byte has two indices of four bits. The values of the low indices become
 // group g of the opened tile, those of the high indices group g + apart.
 TESSERA_INLINE void open_nibbles(U8x64 table, const std::byte* at, OpenTile& to, std::size_t g, std::size_t apart) {
   const auto pair = load<U8x64>(at);
@@ -131,7 +131,7 @@ TESSERA_INLINE F32x16 powers(const std::byte* e) {
   return as<F32x16>(select(greater(power, broadcast(1u)), (power - broadcast(1u)) << 23, tiny));
 }
 
-// Decodes 16 floats of 8 bits (UE4M3: four bits of exponent and three of fraction), times 0.5, as the table of FP4 numbers has each times 2.
+// Decodes 16 floats of 8 bits (UE4M3: four bits of exponent and three of fraction), times 0.5, because kE2M1 has each number times 2.
 TESSERA_INLINE void open_small_floats(const std::byte* from, float* to) {
   const U32x16 bits = load_u8(from);
   const U32x16 exponent = (bits >> 3) & broadcast(15u), fraction = bits & broadcast(7u);

@@ -1,5 +1,5 @@
-// What the matrix products with vectors share: cutting rows and panels into tiles whose sums fit the registers, multiplying 8-bit
-// integers in groups of four, and storing the outputs.
+// Helpers of the matrix products with vectors: they cut rows and panels into tiles whose sums fit the registers, multiply 8-bit integers in
+// groups of four, and store the outputs.
 #pragma once
 
 #include "cpu/kernels.hpp"
@@ -45,7 +45,7 @@ TESSERA_INLINE void by_panels(std::size_t panels, Fn fn) {
 
 // Adds to sum[r][p]: factor(p) times the products of row r and panel p, over kGroups groups of four values of k, from group `begin` on.
 // weights(p, g) returns group g of panel p. factor(p) returns each lane's factor, in both 16-bit words of the lane. `q`: the rows' bytes
-// at group 0. For speed, products are first added up in 16-bit words, for as many groups as a word has room for: a group adds two
+// at group 0. For speed, products are first added up in 16-bit words, for as many groups as cannot make a word overflow: a group adds two
 // products to a word, at most 2 * (2^kBits - 1) * 127.
 template <unsigned kBits, std::size_t kGroups, std::size_t kR, std::size_t kP, class Weights, class Factor>
 TESSERA_INLINE void multiply_pairs(std::size_t begin, Weights weights, Factor factor, const std::byte* q,

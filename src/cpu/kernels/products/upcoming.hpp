@@ -1,5 +1,5 @@
 // The ways in which products prefetch the weights that they read next, while they multiply others. Without prefetching, a core would
-// compute for a while, then wait for memory, and so on. Kernels for few rows get their way from by_streaming_rows(); kernels for many rows
+// compute for a while, then wait for memory, and so on. For kernels for few rows by_streaming_rows() chooses the way; kernels for many rows
 // use Upcoming.
 #pragma once
 
@@ -97,7 +97,7 @@ class NextPanels {
   void start(std::size_t rows) noexcept { share_ = asked_ * rows / row_steps_; }
 
   [[gnu::always_inline]] void step(const std::byte*, std::size_t stride, std::size_t bytes) noexcept {
-    const std::size_t most = bytes <= 128 ? bytes : share_;  // a step of one or two lines prefetches no more than these, without a loop
+    const std::size_t most = bytes <= 128 ? bytes : share_;  // a step that reads one or two lines prefetches as many
     TESSERA_UNROLL
     for (std::size_t p = 0; p < kPanels; ++p) {
       for (std::size_t i = 0; i < most; i += 64) __builtin_prefetch(next_ + p * stride + i, 0, 2);
@@ -127,7 +127,7 @@ struct FurtherOn {
 
 // Cuts the rows of a job into tiles to multiply panels from `panel` on, and calls fn(Count<rows of the tile>, first row, ask) for each
 // tile. `ask` is one of the three kinds of prefetching above:
-// - NotFarAhead for few rows: fewer than kAskingRows, and no more than one tile has
+// - NotFarAhead for few rows: fewer than kAskingRows, and at most kMost
 // - NextPanels for more rows, with which a product takes longer than reading the weights
 // - FurtherOn for more rows if kMayBeLarge and the panels are too large for NextPanels (in 8 bits from 32,000 inputs on)
 // `steps`: the steps in which a tile of rows multiplies the panels.

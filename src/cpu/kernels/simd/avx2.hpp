@@ -29,7 +29,7 @@ TESSERA_INLINE I max(I a, I b) { return (I)_mm256_max_epi32((__m256i)a, (__m256i
 TESSERA_INLINE F to_float(I a) { return _mm256_cvtepi32_ps((__m256i)a); }
 TESSERA_INLINE I round(F a) { return (I)_mm256_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(at))); }
-// Converts first, and then shuffles floats within 128 bits, which costs less than shuffling the halves.
+// Converts the f16 numbers to floats first, and then shuffles the floats within 128 bits. To shuffle the f16 numbers would cost more.
 TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   const auto* halves = static_cast<const __m128i*>(at);
   const F first = _mm256_cvtph_ps(_mm_loadu_si128(halves)), second = _mm256_cvtph_ps(_mm_loadu_si128(halves + 1));
@@ -59,7 +59,7 @@ TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
   return (I4)_mm256_castsi256_si128((__m256i)op(all, (I)_mm256_permute2x128_si256((__m256i)all, (__m256i)all, 1)));
 }
 
-// The control register. kFlush sets flush-to-zero and denormals-are-zero.
+// FpState is the value of the control register MXCSR. kFlush has the bits flush-to-zero and denormals-are-zero.
 using FpState = unsigned;
 inline constexpr FpState kFlush = 0x8040;
 TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }
@@ -89,7 +89,7 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
   const __m256i ones = _mm256_set1_epi16(1);
   if constexpr (kBits <= 7) {
     return sum + (I)_mm256_madd_epi16(_mm256_maddubs_epi16((__m256i)w, (__m256i)x), ones);
-  } else {  // |w - 128| * (x with the sign of w - 128): two products add up to at most 2 * 128 * 127, a word
+  } else {  // |w - 128| * (x times the sign of w - 128): two products add up to at most 2 * 128 * 127, which fits a word
     const __m256i centred = _mm256_xor_si256((__m256i)w, _mm256_set1_epi8(-128));
     const __m256i signed_x = _mm256_sign_epi8((__m256i)x, centred);
     return sum + (I)_mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(centred), signed_x), ones);

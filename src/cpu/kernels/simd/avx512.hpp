@@ -31,7 +31,7 @@ TESSERA_INLINE I round(F a) { return (I)_mm512_cvtps_epi32(a); }
 TESSERA_INLINE F load_f16(const void* at) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(at)));
 }
-// Converts first, and then shuffles floats within 128 bits, which costs less than shuffling the halves.
+// Converts the f16 numbers to floats first, and then shuffles the floats within 128 bits. To shuffle the f16 numbers would cost more.
 TESSERA_INLINE void load_f16_pairs(const void* at, F& even, F& odd) {
   const auto* halves = static_cast<const __m256i*>(at);
   const F first = _mm512_cvtph_ps(_mm256_loadu_si256(halves)), second = _mm512_cvtph_ps(_mm256_loadu_si256(halves + 1));
@@ -62,7 +62,7 @@ TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
   return (I4)_mm512_castsi512_si128((__m512i)all);
 }
 
-// The control register. kFlush sets flush-to-zero and denormals-are-zero.
+// FpState is the value of the control register MXCSR. kFlush has the bits flush-to-zero and denormals-are-zero.
 using FpState = unsigned;
 inline constexpr FpState kFlush = 0x8040;
 TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }
@@ -95,7 +95,7 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
   const __m512i ones = _mm512_set1_epi16(1);
   if constexpr (kBits <= 7) {
     return sum + (I)_mm512_madd_epi16(_mm512_maddubs_epi16((__m512i)w, (__m512i)x), ones);
-  } else {  // |w - 128| * (x with the sign of w - 128): two products add up to at most 2 * 128 * 127, a word
+  } else {  // |w - 128| * (x times the sign of w - 128): two products add up to at most 2 * 128 * 127, which fits a word
     const __m512i centred = _mm512_xor_si512((__m512i)w, _mm512_set1_epi8(-128));
     const __mmask64 negative = _mm512_movepi8_mask(centred);
     const __m512i signed_x = _mm512_mask_sub_epi8((__m512i)x, negative, _mm512_setzero_si512(), (__m512i)x);
@@ -106,8 +106,8 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
 
 #ifdef __AVX512VNNI__
 // Adds to each lane of `sum` the products of the lane's four bytes of `w` with the four bytes at `x`, which are the same for all lanes.
-// One instruction loads and multiplies. g++ 12 would load the bytes by an instruction of its own, and a core overlaps only a limited
-// number of instructions.
+// One instruction loads and multiplies. With an intrinsic, g++ 12 would load the bytes by a separate instruction; fewer instructions are
+// faster, because a core overlaps only a limited number of them.
 TESSERA_INLINE I dot4_at(I sum, B w, const void* x) {
   using Four = int __attribute__((may_alias));
   __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*static_cast<const Four*>(x)));

@@ -4,20 +4,21 @@
 // have no operator:
 //   fma             a * b + c with one rounding
 //   to_float, round   conversions, to nearest even
-//   reduce4         applies op over the lanes of each of four registers; the four results are an I4, a register of 16 bytes
-//   load_f16_pairs  the first and the second numbers of a register's pairs as floats, in any order of lanes
-//   unmixed         undoes the order of lanes of load_f16_pairs
+//   reduce4         combines all lanes of each of four registers by op; the four results are an I4, a register of 16 bytes
+//   load_f16_pairs  loads pairs of f16 as floats, the first numbers of the pairs into one register, the second numbers into another.
+//                   The order of lanes depends on the set
+//   unmixed         puts lanes that have the order of load_f16_pairs into the order of memory
 //   larger, smaller a > b ? a : b and a < b ? a : b, also for NaN and zeros
-//   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and of `x` (-127..127) in each lane, exact. With
-//                   kCentredBytes, dot4<8> subtracts 128 from each w (sets that multiply signed bytes)
-//   pair_products   the products of dot4, added only in pairs: two words (16 bits) a lane. With more than 6 bits a word overflows.
-//                   kPairs: true if it is faster than dot4 to add such words up (add_words), as long as a word holds the sum
+//   dot4<bits>      sum + the products of four bytes of `w` (0 .. 2^bits - 1) and of `x` (-127..127) in each lane, exact. If
+//                   kCentredBytes is true (sets that multiply signed bytes), dot4<8> subtracts 128 from each w
+//   pair_products   the products of dot4, added only in pairs: two words (16 bits) a lane. `w` has at most 7 bits; with 8 bits a word
+//                   would overflow. kPairs: true if adding up such words (add_words), while a word holds the sum, is faster than dot4
 //   dot2            sum + the products of two words in each lane
 //   widen_i8        stores signed bytes as a register of words. kWords: true if widen_i8 and dot2 are faster than dot4<8> for many rows
 //   add_fifth_bits  adds 16 to byte i where bit i is set
 //   fp_state, set_fp_state, kFlush   the control register, and its bits that make denormals zero
 //   store_i8, store_u16   store the low bits of each lane; the numbers must be in range
-//   store_past_caches     stores to an aligned place that is not read soon; fence_stores() before another thread reads it
+//   store_past_caches     stores to an aligned place that is not read soon; call fence_stores() before another thread reads it
 #pragma once
 
 #include <cstddef>
@@ -65,7 +66,7 @@ using I32x16 = Vector<native::I>;
 using U32x16 = Vector<native::U>;
 using U8x64 = Vector<native::B>;
 
-// Returns a vector whose register i is fn(i). Written without a loop: with one, g++ would keep the vectors of an enclosing loop in memory.
+// Returns a vector whose register i is fn(i). Written without a loop: in a loop, g++ would keep the vectors of an enclosing loop in memory.
 template <class Result, class Fn>
 TESSERA_INLINE Result each(Fn fn) {
   if constexpr (kRegisters == 1) {

@@ -19,7 +19,7 @@ using U = std::uint32_t __attribute__((vector_size(kBytes)));
 using B = std::uint8_t __attribute__((vector_size(kBytes)));
 using I4 = std::int32_t __attribute__((vector_size(16)));
 
-// Returns a * b + c as a double, which the caller rounds to a float: this is how the set computes fma, which it has no instruction for.
+// Returns a * b + c as a double. fma() rounds this double to a float, because the set has no instruction for a fused multiply-add.
 // The product is exact. If the sum is inexact, its last bit is made odd. Then rounding to a float gives the same result as a single
 // rounding of the exact sum (Boldo and Melquiond 2008).
 TESSERA_INLINE __m128d fused(__m128d a, __m128d b, __m128d c) {
@@ -85,7 +85,7 @@ TESSERA_INLINE I4 reduce4(I a, I b, I c, I d, Op op) {
   return op((I)_mm_unpacklo_epi64((__m128i)ab, (__m128i)cd), (I)_mm_unpackhi_epi64((__m128i)ab, (__m128i)cd));
 }
 
-// The control register. kFlush sets flush-to-zero and denormals-are-zero.
+// FpState is the value of the control register MXCSR. kFlush has the bits flush-to-zero and denormals-are-zero.
 using FpState = unsigned;
 inline constexpr FpState kFlush = 0x8040;
 TESSERA_INLINE FpState fp_state() { return _mm_getcsr(); }
@@ -112,7 +112,7 @@ TESSERA_INLINE I dot4(I sum, B w, I x) {
   const __m128i ones = _mm_set1_epi16(1);
   if constexpr (kBits <= 7) {
     return sum + (I)_mm_madd_epi16(_mm_maddubs_epi16((__m128i)w, (__m128i)x), ones);
-  } else {  // |w - 128| * (x with the sign of w - 128): two products add up to at most 2 * 128 * 127, a word
+  } else {  // |w - 128| * (x times the sign of w - 128): two products add up to at most 2 * 128 * 127, which fits a word
     const __m128i centred = _mm_xor_si128((__m128i)w, _mm_set1_epi8(-128));
     const __m128i signed_x = _mm_sign_epi8((__m128i)x, centred);
     return sum + (I)_mm_madd_epi16(_mm_maddubs_epi16(_mm_abs_epi8(centred), signed_x), ones);

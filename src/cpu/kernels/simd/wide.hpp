@@ -82,14 +82,15 @@ TESSERA_INLINE Wide if_less(Wide a, float c, Wide yes, Wide no) {
 }
 TESSERA_INLINE Wide if_less(Wide a, float c, float yes, Wide no) { return if_less(a, c, wide(yes), no); }
 
-// Returns p * 2^n, n = shifted - math::inlined::kRound.
+// Returns p * 2^n. `shifted`: n + math::inlined::kRound.
 TESSERA_INLINE Wide times_power_of_two(Wide p, Wide n, Wide shifted) {
 #if defined(__AVX512F__)
   (void)shifted;
   return wide([&](std::size_t i) TESSERA_LAMBDA { return F32x16{{_mm512_scalef_ps(p.v[i].r[0], n.v[i].r[0])}}; });
 #else
   (void)n;
-  // 2^n is two factors, since 2^128 is not a float. 256 is added to n before it is halved, so that the halves are unsigned.
+  // p is multiplied by two factors whose product is 2^n, because 2^128 is not a float. 256 is added to n before n is halved, so that the
+  // halves are not negative.
   return wide([&](std::size_t i) TESSERA_LAMBDA {
     constexpr std::uint32_t kZero = __builtin_bit_cast(std::uint32_t, math::inlined::kRound);
     const U32x16 biased = as<U32x16>(shifted.v[i]) - broadcast(kZero - 256u), half = biased >> 1, one = broadcast(1u);

@@ -1,4 +1,5 @@
-// InternLM 2 and 2.5 (Shanghai AI Laboratory 2024): like Llama. In folders, one matrix has the rows of Q, K and V, group of heads by group.
+// InternLM 2 and 2.5 (Shanghai AI Laboratory 2024): like Llama. In folders, one matrix has the rows of Q, K and V. For each query group it
+// has first the rows of the group's query heads, then those of the key head, then those of the value head.
 #pragma once
 
 #include "model/arch/dense/llama.hpp"

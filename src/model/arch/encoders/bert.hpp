@@ -1,12 +1,13 @@
-// BERT (Devlin et al. 2018) and related encoders, in which each row sees the whole text: learned positions and segments, norms after each
-// sum, LayerNorm, biases, GELU. RoBERTa and XLM-R (Conneau et al. 2019) are the same with one segment or none.
+// BERT (Devlin et al. 2018) and related encoders, in which each row sees the whole text: learned positions and segments; a LayerNorm of the
+// residual stream after each half of a layer (post-norm); biases; GELU. RoBERTa and XLM-R (Conneau et al. 2019) are the same with one
+// segment or none.
 #pragma once
 
 #include "model/architecture.hpp"
 
 namespace tessera::arch {
 
-// Returns the table with the tensors of a head added that ranks pairs of texts or classifies texts. Most encoders have no head.
+// Returns the table with the tensors of a score head added. A score head ranks pairs of texts or classifies texts. Most encoders have none.
 inline constexpr TensorTable with_score_head(TensorTable table) noexcept {
   return table.optional(Role::head_in, Role::head_in_bias, Role::head_norm, Role::head_norm_bias, Role::head_out, Role::head_out_bias);
 }

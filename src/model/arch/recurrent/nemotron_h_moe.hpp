@@ -1,6 +1,6 @@
 // Nemotron 3 Nano, Super and Ultra (NVIDIA 2025): like Nemotron-H, but the FFNs are experts without gates, and a shared expert. The
 // experts' scores are sigmoids, with a bias for the choice. In the larger models one matrix narrows the experts' input, and another
-// widens their output again. The MTP layers after the last layer are left out.
+// widens their output again. The MTP layers after the last layer are not loaded.
 #pragma once
 
 #include "model/arch/recurrent/nemotron_h.hpp"

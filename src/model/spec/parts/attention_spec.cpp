@@ -11,9 +11,9 @@ namespace tessera::detail {
 namespace {
 
 // Says which keys a layer sees.
-// - as_all: the model does not mix layers with and without a window; this layer follows the rule of all layers.
-// - window: the model mixes them, and this layer sees the keys in its window.
-// - all_among_windows: the model mixes them, and this layer sees all keys.
+// - as_all: the architecture does not mix layers with and without a window, or the model has no windows. So all layers are of one kind.
+// - window: the model mixes layers with and without a window, and this layer has a window.
+// - all_among_windows: the model mixes layers with and without a window, and this layer sees all keys.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
 
 // Returns which keys the layer sees. A file states which layers have a window as a number N (every N-th layer sees all keys), or as a
@@ -80,7 +80,8 @@ Result<std::uint32_t> rope_of(const SettingReader& from, std::uint32_t layer, st
   return kRope;
 }
 
-// Returns the size of a head: the value of `setting`. Exception: layers with a window use the setting `own`, if the model has it.
+// Returns the number of elements of a head: the value of `setting`; d_model / n_heads if the file does not have the setting. Exception: a
+// layer with Sees::window uses the setting `own`, if the file has it.
 Result<std::uint32_t> head_dim(const SettingReader& from, Setting setting, Setting own, Sees sees, std::uint32_t n_heads, const ModelSpec& spec) {
   if (sees == Sees::window && from.settings.has(own)) return from.count(own);
   if (from.settings.has(setting)) return from.count(setting);
@@ -104,9 +105,9 @@ Status read_heads(const SettingReader& from, std::uint32_t index, Sees sees, Mod
   return {};
 }
 
-// Returns the factor of attention scores. This is the first of these that exists: the factor that the file states (0 counts as none),
-// Architecture::score_scale, 1 / sqrt(key_dim) (Vaswani et al. 2017). Exception to the last one: if the model has exactly
-// Architecture::layers_scaled_by_width layers, it uses d_model / n_heads instead of key_dim.
+// Returns the factor of attention scores: the factor that the file states. If the file states none, or 0: Architecture::score_scale. If
+// that is 0 too: 1 / sqrt(key_dim) (Vaswani et al. 2017). Exception: if the model has exactly Architecture::layers_scaled_by_width layers,
+// 1 / sqrt(d_model / n_heads) takes the place of 1 / sqrt(key_dim).
 Result<float> score_scale(const SettingReader& from, const LayerSpec& layer, const ModelSpec& spec) {
   TESSERA_TRY(const double scale, from.positive_or_none(Setting::score_scale, 0.0));
   if (scale != 0.0) return static_cast<float>(scale);

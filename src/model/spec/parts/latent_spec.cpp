@@ -8,10 +8,10 @@ namespace tessera::detail {
 
 namespace {
 
-// Returns the number by whose square latent attention multiplies its scores. Usually 1. Exception: in a model with YaRN and
-// Setting::yarn_log_multiplier (m here; the converter has multiplied it by 0.1), the number is m * ln(factor) + 1, where `factor` is
-// YaRN's scaling factor. In such a model the scores grow instead of the rotated elements: this function sets `rope.magnitude` to
-// Setting::rope_magnitude (usually 1), unless the file states YaRN's magnitude.
+// Returns a number whose square is a further factor of the scores of latent attention. The number is 1 in most models. Exception: a model
+// that has YaRN and Setting::yarn_log_multiplier. There the number is m * ln(f) + 1, where m is this setting (already multiplied by 0.1 by
+// the converter) and f is YaRN's scaling factor. Because this number makes the scores larger, YaRN's magnitude must not do so too: in such
+// a model, the function sets `rope.magnitude` back to Setting::rope_magnitude (usually 1), unless the file states YaRN's magnitude.
 Result<double> growth_of_scores(const SettingReader& from, RopeSpec& rope) {
   TESSERA_TRY(const auto type, from.settings.string_or(Setting::rope_scaling, ""));
   TESSERA_TRY(const double multiplier, from.settings.number_or(Setting::yarn_log_multiplier, 0.0));
@@ -49,7 +49,8 @@ Status read_heads(const SettingReader& from, ModelSpec& spec) {
   return {};
 }
 
-// Corrects the routing of experts, for files that do not state it: if a bias is added for the choice, the scores are sigmoids.
+// Corrects the routing of layers with experts. If the file does not state the kind of routing, and the layer has a bias for the choice, the
+// experts' scores are sigmoids. If the scores are a softmax, the architecture's table says how groups of experts are scored.
 Status correct_routing(const SettingReader& from, ModelSpec& spec) {
   TESSERA_TRY(const std::uint64_t said, from.settings.unsigned_integer_or(Setting::expert_routing, 0));
   for (std::uint32_t i = 0; i < spec.n_layers(); ++i) {

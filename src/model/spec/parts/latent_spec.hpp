@@ -8,9 +8,9 @@
 
 namespace tessera::detail {
 
-// Fills in each layer's latent attention. Does nothing if the architecture has none. Precondition: the rest of the spec is read. Error:
-// unsupported, the file comes from an older converter, which wrote the matrix that expands the latent to keys and values in one piece
-// instead of two.
+// Fills in each layer's latent attention, and corrects the routing of experts. Does nothing if the architecture has no latent attention.
+// Precondition: the layers and ropes are read. Error: unsupported, the file comes from an older converter, which wrote the matrix that
+// expands the latent to keys and values in one piece instead of two.
 [[nodiscard]] Status read_latent(const SettingReader& from, ModelSpec& spec);
 
 }  // namespace tessera::detail

@@ -40,9 +40,9 @@ Result<std::uint32_t> rope_dim(const SettingReader& from, std::uint32_t rope, Se
   return static_cast<std::uint32_t>(dim);
 }
 
-// Returns the factor by which YaRN multiplies the rotated elements. If the file states the number (attention_factor of transformers):
-// that number, as in transformers. (llama.cpp ignores it.) If not: a number that grows with the logarithm of YaRN's scaling `factor`, and
-// also depends on yarn_log_multiplier, if the file has it.
+// Returns the factor by which YaRN multiplies the rotated elements. If the file states this factor (attention_factor of transformers), it is
+// used as stated, as in transformers. (llama.cpp ignores it.) If not, the function computes a number that grows with the logarithm of YaRN's
+// scaling `factor`, and also depends on Setting::yarn_log_multiplier, if the file has this setting.
 Result<double> yarn_magnitude(const SettingReader& from, double factor) {
   if (from.settings.has(Setting::yarn_magnitude)) return from.positive(Setting::yarn_magnitude, 1.0);
   const auto growth = [factor](double by) { return factor > 1.0 ? 0.1 * by * math::log(factor) + 1.0 : 1.0; };

@@ -44,7 +44,7 @@ Status read_shared_weights(const SettingReader& from, ModelSpec& spec) {
     }
     LayerSpec& layer = spec.layers[i];
     const LayerSpec& source = spec.layers[static_cast<std::size_t>(owner)];
-    layer.routing = source.routing;  // some architectures derive it from the layer's tensors
+    layer.routing = source.routing;  // some architectures derive the routing from the layer's tensors, which this layer lacks
     if (!fits_weights_of(layer, source)) {
       return from.corrupt(Setting::weights_of, "layer {} uses the weights of layer {}, and is of another shape", i, owner);
     }
