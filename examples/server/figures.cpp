@@ -43,12 +43,12 @@ class Exposition {
   void head(std::string_view name, std::string_view type, std::string_view help) {
     text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
   }
-  // Writes a line of a family whose lines have a further label.
+  // Writes a line for each model, with the further labels `labels`. `of` returns the number of a model.
   template <class Of>
   void labelled(std::string_view name, std::string_view labels, Of of) {
     for (std::size_t i = 0; i < models_.size(); ++i) text_ += fmt::format("{}{{{},{}}} {}\n", name, labels_[i], labels, static_cast<double>(of(models_[i])));
   }
-  // Writes a line of one model with further labels.
+  // Writes a line for one model, with the further labels `labels`.
   void one_labelled(std::string_view name, std::size_t model, std::string_view labels, double value) {
     text_ += fmt::format("{}{{{},{}}} {}\n", name, labels_[model], labels, value);
   }
@@ -128,7 +128,7 @@ std::string Figures::metrics(const Models& models, std::size_t connections) cons
     const ModelFigures& one = figures[i];
     if (one.page_bytes > 0) out.one_labelled("vllm:cache_config_info", i, fmt::format("block_size=\"{}\",num_gpu_blocks=\"{}\"", one.page_tokens, one.kv_total / one.page_bytes), 1);
   }
-  {  // vLLM's metric of the adapters that requests use now, in its labels; the value is the time
+  {  // a metric of vLLM: its labels name the adapters that requests use now, its value is the time
     std::string used;
     std::size_t all = 0;
     for (const AdapterNames::View& view : models.adapters().views()) {

@@ -1,4 +1,5 @@
-// tessera-server: serves a model over HTTP. The engine computes, the scheduler chooses for which requests, the server answers.
+// tessera-server: serves models over HTTP. The scheduler chooses which requests are computed next, the engine computes them, and the
+// server sends the answers.
 #include <algorithm>
 #include <cstdlib>
 #include <cstdio>
@@ -58,8 +59,8 @@ void look_at(ConfiguredModel& model, const Options& options, const std::optional
   model.card = make_card(model.id, *source, value(Engine::plan(*source, engine)), template_of(chat_template, *source));
 }
 
-// Returns the models of this server with their cards. If a file of the folder --models cannot be read, it is listed with its fault. If a
-// file that -m names cannot be read, throws Failure.
+// Returns the models of this server with their cards. Throws Failure if the file of a model that -m or --pin names cannot be read. If the
+// file of any other model of the folder --models cannot be read, the model is listed with the error (ConfiguredModel::fault).
 std::vector<ConfiguredModel> configure(const Options& options, const std::optional<std::string>& chat_template, std::uint64_t memory) {
   std::vector<ConfiguredModel> models = list_configured(options.names);
   if (models.empty()) models.push_back(own_model(options));
@@ -187,8 +188,9 @@ int serve(Options options) {
   ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text, .events = events.get(),
                                        .logs = !options.has_one_model()});
   load_pinned(models, loader);
-  // Until here SIGINT and SIGTERM end the program at once. From here on this function waits for these signals. The server's threads are
-  // made later, so they get no signals. `signals` is static, because a thread may still wait in it when the program ends.
+  // Until here SIGINT and SIGTERM end the program at once. The constructor of EndSignals blocks both signals, and this function waits for
+  // them below. Threads that are made from here on inherit the block, so the server's threads get no signals. `signals` is static, because
+  // a thread may still be in signals.wait() when the program ends.
   static const EndSignals signals;
   workers.start(options.workers);
   loader.start();
@@ -208,7 +210,8 @@ int serve(Options options) {
   // Waits until the computed answers are written and the clients have taken them.
   const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
   if (models.idle()) http->flush(std::max(rest, std::chrono::milliseconds(2000)));
-  // Closes the connections that still wait for an answer before the workers end: replies keep connections alive, and workers keep replies.
+  // Closes the connections that still wait for an answer. The workers must still run here: close() waits until all replies are destroyed,
+  // and the jobs of the workers hold replies.
   server.cut();
   const bool closed = http->close(std::chrono::seconds(10));
   const auto settled = std::chrono::steady_clock::now() + std::chrono::seconds(2);  // time for a step to see the cancelled requests

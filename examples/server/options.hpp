@@ -39,7 +39,7 @@ struct Options {
   [[nodiscard]] bool has_one_model() const noexcept { return names.models.size() <= 1 && !names.folder && !keep_alive; }
 };
 
-// Reads the command line. nullopt: help or the version was asked for and has been printed. Throws UsageError.
+// Reads the command line. Returns nullopt if help or the version was asked for, and has been printed. Throws UsageError.
 [[nodiscard]] std::optional<Options> parse_options(int argc, char** argv);
 
 }  // namespace server

@@ -20,7 +20,7 @@ Leaving choose_leaving(std::vector<Resident> residents, std::uint64_t needed, st
     chosen.push_back(each);
   }
   if (freed < needed) return leaving;
-  // Keeps models loaded that were chosen without need: the models chosen after them free enough memory.
+  // Takes models out of the choice again if the other chosen models free enough memory.
   for (std::size_t n = chosen.size(); n-- > 0;) {
     if (freed - chosen[n].bytes < needed) continue;
     freed -= chosen[n].bytes;

@@ -18,8 +18,10 @@ struct Resident {
 };
 
 struct Leaving {
-  std::vector<std::size_t> models{};  // in the order in which they should leave; empty: too few models may leave yet
-  std::optional<std::chrono::steady_clock::time_point> look_again{};  // the earliest time at which a model may leave that may not leave yet; nullopt: there is none
+  // The models to unload, in this order. Empty: the models that may be unloaded now would not free enough memory.
+  std::vector<std::size_t> models{};
+  // The earliest stays_until of the models that were passed over because they must stay until then; nullopt: no model was passed over.
+  std::optional<std::chrono::steady_clock::time_point> look_again{};
 };
 
 // Chooses models to unload, so that at least `needed` bytes become free. Order: first the models without requests, and among them the least

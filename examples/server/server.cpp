@@ -39,7 +39,8 @@ struct Server::Route {
   std::string_view method, path;
   // answer: the model computes the answer; quick: needs a worker, but no step of the model; control: probes and figures; page: files.
   enum class Kind { answer, quick, control, page } kind;
-  // One of the functions `answer`, `tell` and `list` answers: `answer` needs a loaded model, `list` shows models, `tell` needs no model.
+  // Exactly one of the functions `answer`, `tell` and `list` is set, and makes the answer: `answer` with a loaded model, `list` with all models,
+  // loaded or not, `tell` without models. Exception: none of them is set if the answer is a file (/openapi.json).
   void (*answer)(const Api&, const Call&);
   HttpResponse (Server::*tell)() const = nullptr;
   bool needs_key = true;
@@ -101,9 +102,9 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
-// Returns whether a Host header names this machine; other requests are refused. The reason: a foreign web page can make its own host name
-// resolve to this machine (DNS rebinding), and would then be allowed to read the answers. But the Host header of its requests is still the
-// page's host name.
+// Returns whether a Host header names this machine. A private server refuses requests with any other host. The reason: a foreign web page
+// can make its own host name resolve to this machine (DNS rebinding), and its browser would then let the page read the answers. But the Host
+// header of such requests still has the page's host name.
 bool is_this_machine(std::string_view host) {
   const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);
   const std::string_view name = host.substr(0, colon);
@@ -121,7 +122,7 @@ bool is_json(std::string_view content_type) {
 // Returns whether a client asks for a page, as browsers do: its Accept names text/html.
 bool asks_for_page(const HttpRequest& request) { return request.header("accept").find("text/html") != std::string_view::npos; }
 
-// Returns whether the media type is the one that curl -d sends by default, or absent. Ollama's examples use curl so, with JSON in the body.
+// Returns whether the media type is absent, or is the type that curl -d sends by default. Ollama's examples send JSON by curl -d.
 // Accepting this type is safe: a form on a foreign page cannot send JSON in a body of this type, and a script of another origin sends the
 // header Origin, by which it is refused.
 bool is_curls(std::string_view content_type) { return content_type.empty() || content_type.starts_with("application/x-www-form-urlencoded"); }
@@ -234,7 +235,7 @@ void Server::handle(HttpRequest request, HttpReplyPtr reply) {
     const auto told = weak.lock();
     if (told != nullptr && (is_quick || (logs_failure && status >= 400))) log(*told, status, nullptr);
   });
-  // Answers probes on this thread, so that the server answers them also while all workers are busy.
+  // Answers probes, figures and pages on this thread, so that the server answers them also while all workers are busy.
   if (kind && !is_worked_on) return answer(exchange);
   workers_.post([this, exchange] { answer(exchange); });
 }
@@ -369,10 +370,10 @@ void Server::choose_model(const std::shared_ptr<Exchange>& exchange) {
           answer_errors(exchange, [&] { throw error; });
         });
       }});
-  if (lease != nullptr) compute(exchange, std::move(lease));  // else the thread that calls ready() or failed() goes on with the exchange
+  if (lease != nullptr) compute(exchange, std::move(lease));  // a null lease: ready() or failed() goes on with the exchange later
 }
 
-// Returns whether adapters change the answers of an endpoint, or leave them as they are (tokens, embeddings, scores).
+// Returns whether requests to an endpoint may use adapters. Endpoints that compute embeddings or scores of texts refuse adapters.
 bool Server::uses_adapters(const Route& route) noexcept {
   return route.answer != embeddings && route.answer != rerank && route.answer != score && route.answer != ollama::embed &&
          route.answer != ollama::embeddings;

@@ -38,7 +38,8 @@ class Server {
   void handle(HttpRequest request, HttpReplyPtr reply);
   // Refuses new requests from now on, and makes /health answer 503. Running requests go on.
   void drain();
-  // Call this before running requests are cut, so that log and figures do not count them as left by their clients.
+  // Call this before the connections of running requests are closed. From then on, the log and the figures show status 503 for these
+  // requests, not 499, which means that the client left.
   void cut() noexcept { cutting_ = true; }
   // Sets the function that counts the connections, for /metrics.
   void set_connections(std::function<std::size_t()> count) { connections_ = std::move(count); }
@@ -52,13 +53,13 @@ class Server {
   template <class Work>
   void answer_errors(const std::shared_ptr<Exchange>& exchange, Work work);
   void dispatch(const std::shared_ptr<Exchange>& exchange);
-  // Makes the model that the request names answer, as soon as the model is loaded.
+  // Finds the model that the request names, and calls compute() when the model is loaded.
   void choose_model(const std::shared_ptr<Exchange>& exchange);
   void compute(const std::shared_ptr<Exchange>& exchange, ModelLease lease);
   [[nodiscard]] static bool uses_adapters(const Route& route) noexcept;
   [[nodiscard]] Call call_of(const std::shared_ptr<Exchange>& exchange, ModelLease lease);
   void log(Exchange& exchange, unsigned status, const AnswerReport* report) const;
-  // Return answers of routes that need no model. health() throws ApiError while the server ends, no_store() always.
+  // Return the answers of routes that need no model. health() throws ApiError while the server ends; no_store() always throws ApiError.
   [[nodiscard]] HttpResponse health() const;
   [[nodiscard]] HttpResponse live() const;
   [[nodiscard]] HttpResponse greeting() const;

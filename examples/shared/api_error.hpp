@@ -41,7 +41,7 @@ enum class ApiKind { openai, anthropic, ollama };
 
 [[nodiscard]] tessera::Json to_json(const ApiError& error, ApiKind kind);
 [[nodiscard]] HttpResponse to_response(const ApiError& error, ApiKind kind);
-// An HttpRefusal: returns the answer to a request that no handler sees, in the form of the path's API.
+// An HttpRefusal: returns the answer to a request that no handler answers, in the form of the path's API.
 [[nodiscard]] HttpResponse refusal(std::string_view path, unsigned status, const std::string& message);
 
 }  // namespace server

@@ -28,7 +28,7 @@ namespace {
 constexpr auto kLingering = std::chrono::seconds(2);
 constexpr auto kIdleStream = std::chrono::seconds(15);
 constexpr std::size_t kReadBytes = 16 << 10;
-constexpr std::size_t kMostAhead = 64 << 10;  // bytes of further requests that are read while a request is answered
+constexpr std::size_t kMostAhead = 64 << 10;  // about the most bytes of further requests that are read during an answer
 constexpr auto kNever = Clock::time_point::max();
 
 Plain& socket_of(Plain& stream) { return stream; }

@@ -35,7 +35,8 @@ namespace {
 constexpr std::uint32_t kHeaderBytes = 64 << 10;
 constexpr std::size_t kPieceBytes = 64 << 10;  // the most bytes of an answer that one read takes
 
-// One request and its answer. Each operation runs to its end on an io_context of this object, so that time limits and a stop can end it.
+// One request and its answer. Each operation runs to its end on an io_context that only this exchange uses, so that time limits and a stop
+// can end the operation.
 template <class Stream>
 class Exchange {
  public:

@@ -35,8 +35,8 @@ class Workers {
     }
     changed_.notify_one();
   }
-  // Queues work that takes long. `slice` does a part of the work and returns true if the work is complete; it is called until then. Long
-  // works run one after the other. Between two slices, tasks of post() run, so that they do not wait for the whole work.
+  // Queues work that takes long. `slice` does a part of the work; the workers call `slice` until it returns true, which means that the work
+  // is complete. Long works run one after the other. Between two slices, tasks of post() run, so that they do not wait for the whole work.
   void post_long(std::function<bool()> slice) {
     {
       const std::lock_guard lock(mutex_);

@@ -39,7 +39,7 @@ std::vector<RenderedSpan> to_spans(const jinja::Text& text) {
 // The form of messages with calls that a template accepts. Found out by rendering test messages.
 struct [[gnu::visibility("hidden")]] ChatTemplate::Calls {
   std::once_flag tried;
-  bool empty_is_null = false, null_is_empty = false;  // content "" must be replaced by null; content null must be replaced by ""
+  bool empty_is_null = false, null_is_empty = false;  // empty_is_null: content "" must be replaced by null; null_is_empty: null by ""
   bool arguments_are_text = false;
   bool refuses_both = false;  // a message must not have both content and reasoning
 };
@@ -125,7 +125,7 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
       const RenderLimits& limits = options.limits;
       jinja::Budget budget(limits.steps + 16 * bytes, limits.memory_bytes + 24 * bytes);
       jinja::Evaluator evaluator(state_->program, budget, options.now, limits.output_bytes + 8 * bytes);
-      // If the caller does not give these, they have the same values as in transformers.
+      // Defaults of variables that the caller may leave out, as in transformers. (The caller's variables are defined below, and replace them.)
       evaluator.define("tools", jinja::Value::none());
       evaluator.define("documents", jinja::Value::none());
       evaluator.define("add_generation_prompt", jinja::Value::boolean(false));
@@ -155,9 +155,9 @@ Result<RenderedText> ChatTemplate::render(const Json& variables, const RenderOpt
 const ChatTemplate::Calls& ChatTemplate::calls() const {
   Calls& calls = *state_->calls;
   std::call_once(calls.tried, [&] {
-    // Returns whether the template prints a tool call if the message that contains the call has this form: `content` as its content, its
-    // arguments as a text or as an object (`as_text`), and under the key `reasoning`, if that is not empty, a reasoning. Tries one
-    // conversation with the tool's answer after the call, and one without, because some templates need the answer.
+    // Returns whether the template prints the tool call of a test message. `content`: the content of this message. `as_text`: the call's
+    // arguments are a text; otherwise they are an object. `reasoning`: the key under which the message has a reasoning; empty: it has none.
+    // Tries one conversation with the tool's answer after the call, and one without, because some templates need the answer.
     const auto writes = [&](const Json& content, bool as_text, std::string_view reasoning = {}) {
       constexpr const char* kWord = "tessera-probe";
       Json arguments = Json::object();

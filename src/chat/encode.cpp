@@ -96,7 +96,7 @@ Result<std::vector<Token>> RenderedText::encode(const Tokenizer& tokenizer) cons
     if (tokenizer.vocab_size() == 0) return no_tokenizer_error();
     const std::string whole = text();
     const ControlNames names(tokenizer);
-    bool forged = false;  // true: part of the match is text of a message, so it must not become a control token
+    bool forged = false;  // true: a control token's name in the text has bytes of a message, so it must not become that token
     std::size_t begin = 0;
     for (std::size_t i = 0; i < spans.size() && !forged; ++i) {
       const std::size_t end = begin + spans[i].text.size();

@@ -16,7 +16,7 @@ struct [[gnu::visibility("hidden")]] ReasoningBudget::Rules {
   struct Region {
     std::vector<std::string> open, close;
     bool at_start;
-    std::vector<Token> end;  // the tokens of the end marker that this stage makes the model write
+    std::vector<Token> end;  // the tokens that this stage makes the model write: ReasoningBudgetOptions::last_words, then the end marker
   };
   Tokenizer tokenizer;
   std::size_t tokens;
@@ -121,7 +121,8 @@ Status ReasoningBudget::accept(Token token, float) {
   return {};
 }
 
-// Searches the text for complete markers. Bytes after the last one are kept, because another marker may begin there.
+// Searches the text for complete markers, and enters or leaves a region of reasoning at each of them. Sets `scanned`, where the next search
+// begins, so that a marker whose first bytes are the text's last bytes is still found.
 void ReasoningBudget::scan() {
   State& now = states_.back();
   for (;;) {

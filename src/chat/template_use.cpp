@@ -145,7 +145,8 @@ Result<CallCheck> check_calls(const ChatTemplate& chat_template, const OutputFor
     written.remove_prefix(common(*before, written));
     const std::string_view header = std::string_view(*prompt).substr(common(*before, *prompt));
     std::size_t head = common(header, written);
-    // Go back to the end of a marker or line, so that the answer does not begin inside a marker.
+    // The common beginning may end inside a marker. Moves `head` back to the end of the marker or line before, so that the answer does not
+    // begin inside a marker.
     while (head < header.size() && head > 0 && header[head - 1] != '>' && header[head - 1] != '\n') --head;
     check.written = written;
     check.printed = written.find(kTool) != written.npos && written.find(kCity) != written.npos;

@@ -14,7 +14,7 @@ namespace tessera {
 using grammar::guard_fuel;
 
 std::string JsonSchemaOptions::key() const {
-  const auto [a, b, c, d, e] = *this;  // names all fields, so that a field added later does not compile until it is hashed
+  const auto [a, b, c, d, e] = *this;  // names all fields: after a field is added, this does not compile until the key has it
   std::string key;
   for (const std::int32_t part : {static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), static_cast<std::int32_t>(c),
                                   static_cast<std::int32_t>(d), static_cast<std::int32_t>(e)}) {
@@ -88,7 +88,7 @@ Result<CompiledGrammar> GrammarCache::get(const GrammarSource& source) noexcept 
     if (const auto found = state_->index.find(key); found != state_->index.end()) return found->second->grammar;
     std::list<State::Entry> made;
     made.push_front({std::move(key), compiled});
-    state_->index.emplace(made.front().key, made.begin());  // an entry is in both the list and the index, or in neither
+    state_->index.emplace(made.front().key, made.begin());  // if this throws, the entry is in neither the index nor the list
     state_->entries.splice(state_->entries.begin(), made);
     state_->shrink();
     return compiled;

@@ -21,8 +21,8 @@ struct [[gnu::visibility("hidden")]] GrammarVocabulary::State {
 
 namespace grammar {
 
-// What the matchers of one grammar have computed and share: the automaton's states, and the masks of allowed tokens. If the cache has
-// half of the memory that the limits allow, the next matcher begins a new cache; the matchers that are at work keep the old one.
+// The results that the matchers of one grammar compute and share: the automaton's states, and the masks of allowed tokens. If the
+// automaton takes more than half of the memory that the limits allow, the next matcher gets a new cache; older matchers keep the old one.
 struct [[gnu::visibility("hidden")]] MaskCache {
   MaskCache(const Program& program, const GrammarLimits& limits) : machine(program, limits) {}
 

@@ -50,7 +50,7 @@ class Parser {
     bool defined = false;
     std::size_t first_use = 0;
     enum class State : std::uint8_t { untouched, open, done } state = State::untouched;
-    std::uint32_t id = kNone;  // only for a recursive rule: its id in the Ir
+    std::uint32_t id = kNone;  // id in the Ir, for a rule that is recursive or not regular; kNone: the rule is inserted where it is used
     Form form = kNone;
   };
 
@@ -132,9 +132,9 @@ class Parser {
     return out;
   }
 
-  // Between two alternatives of a rule: skips white space up to the bar. The next alternative may be on a line of its own, with its bar
-  // at the beginning of this line or at the end of the line before. If no bar follows, line ends are not skipped, because a new rule may
-  // begin on the next line.
+  // Skips white space after an alternative, up to the bar before the next alternative. The next alternative may be on a line of its own,
+  // with its bar at the beginning of this line or at the end of the line before. If no bar follows, line ends are not skipped (except
+  // inside of a group), because a new rule may begin on the next line.
   void next_alternative(bool inside) noexcept {
     space(inside);
     const std::size_t back = at_;
@@ -146,7 +146,7 @@ class Parser {
     Term out{.kind = Term::Kind::sequence, .parts = {}};
     for (bool first = true;; first = false) {
       space(inside || first);
-      if (at_ < text_.size() && text_[at_] == '\n') {  // the rule may continue on the next line, if that is indented
+      if (at_ < text_.size() && text_[at_] == '\n') {  // the sequence continues on the next line, unless a rule, a directive or a bar begins there
         const std::size_t back = at_;
         space(true);
         if (at_ >= text_.size() || at_rule() || peek("%") || peek("|")) {
@@ -306,8 +306,9 @@ class Parser {
     }
   }
 
-  // Returns the form of a rule. If the rule is not recursive, returns its content, so that the content is inserted at each place that
-  // uses the rule. Then a rule that is regular becomes a part of one terminal, and the parser has less to do.
+  // Returns the form of a rule. If the rule is regular (not recursive, and without parts that are not regular), returns its regular
+  // expression, which is inserted at each place that uses the rule. So it becomes a part of a larger terminal, and the parser has less to
+  // do. For all other rules, returns a reference to a rule of the Ir.
   Form form(std::uint32_t rule) {
     Rule& r = rules_[rule];
     switch (r.state) {

@@ -141,7 +141,7 @@ Result<Grammar> Grammar::until(std::span<const std::string> triggers) noexcept {
     check_triggers(triggers);
     if (triggers.empty()) fail(ErrorCode::invalid_argument, "no trigger: give at least one");
     RegexStore& r = ir.regexes;
-    // Matches texts that end with a trigger and have none before it.
+    // The expression matches the texts that end with a trigger and have no trigger before it.
     std::vector<Regex> ends, before;
     const Regex byte = r.bytes(ByteSet::all());
     for (const std::string& trigger : triggers) {

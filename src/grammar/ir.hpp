@@ -63,7 +63,7 @@ class [[gnu::visibility("hidden")]] Ir {
   std::uint32_t add_rule();  // the rule has no body until define()
   void define(std::uint32_t rule, Form body) { rules[rule] = body; }
 
-  // Copies all forms of another grammar into this one. Returns the copy of its start.
+  // Copies all forms of another grammar into this one. Returns the copy of the other grammar's start.
   Form import(const Ir& other);
 
   struct Expr {

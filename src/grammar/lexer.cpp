@@ -29,7 +29,7 @@ std::uint32_t Lexer::intern(std::span<const Pair> pairs) {
   pairs_.insert(pairs_.end(), pairs.begin(), pairs.end());
   const auto id = static_cast<std::uint32_t>(states_.size());
   transitions_.add_state();
-  states_.push_back(state);  // comes last, so that nothing refers to what was added above if there is no memory
+  states_.push_back(state);  // comes last: if an allocation above fails, no state refers to the entries that were added
   index_.add(h, id);
   return id;
 }

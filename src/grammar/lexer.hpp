@@ -69,7 +69,7 @@ class Lexer {
   Transitions transitions_;
   std::vector<Pair> scratch_;
   std::vector<Regex> rests_;
-  std::uint64_t work_ = 0;  // number of derivatives computed
+  std::uint64_t work_ = 0;  // number of pairs that start() and compute() have handled
 };
 
 }  // namespace tessera::grammar

@@ -25,7 +25,7 @@ std::uint32_t Machine::intern(bool accepts) {
   check_limits();
   const auto id = static_cast<std::uint32_t>(states_.size());
   const State state{static_cast<std::uint32_t>(lives_.size()), static_cast<std::uint32_t>(new_lives_.size()), accepts};
-  // The state is added last, so that nothing refers to what was added to the other lists if there is no memory.
+  // The state is added last: if an allocation fails before, no state refers to the entries that were added to the other lists.
   lives_.insert(lives_.end(), new_lives_.begin(), new_lives_.end());
   transitions_.add_state();
   states_.push_back(state);

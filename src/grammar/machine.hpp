@@ -36,8 +36,8 @@ class Machine {
   // Returns the text that must come next, because at each of its bytes nothing else may follow; at most `limit` bytes.
   [[nodiscard]] std::string forced(std::uint32_t state, std::size_t limit);
 
-  // Returns true if certainly each sequence of at most n characters of the set may come next. Returns false if that is not so, or if it
-  // is not easy to find out.
+  // Returns true if every sequence of at most n characters of the set may come next. May return false although that is so, if it is not
+  // easy to find out.
   [[nodiscard]] bool absorbs(std::uint32_t state, const CharSet& set, std::uint32_t n) {
     for (std::uint32_t i = 0; i < states_[state].size; ++i) {
       if (lexer_.absorbs(lives_[states_[state].lives + i].lexer, set, n)) return true;

@@ -187,7 +187,7 @@ class Lowering {
 
   const Ir& ir_;
   Program out_;
-  std::vector<std::vector<std::uint32_t>> jumps_;  // [node]: the nodes to which it jumps, which is to say goes without reading anything
+  std::vector<std::vector<std::uint32_t>> jumps_;  // [node]: the nodes that follow this node without reading anything
   SmallMap terminals_;
   std::vector<std::uint32_t> symbols_;  // [form]: the rule that was made of it
 };

@@ -19,7 +19,7 @@ struct Symbol {
 struct ProgramList {
   std::vector<Symbol> prefix;
   Symbol rest{kNone, false};
-  std::uint32_t min = 0, max = kUnlimited, cap = 0;  // cap: all counts of items above it lead to the same state
+  std::uint32_t min = 0, max = kUnlimited, cap = 0;  // cap: items are counted up to this number; more make no difference
   std::uint32_t separator = kNone;                   // id of a terminal
   std::uint32_t item = kNone, after = kNone;         // ids of nodes: before an item, and after an item
 

@@ -92,9 +92,9 @@ TokenTrie TokenTrie::make(const std::vector<std::string_view>& tokens, std::vect
     }
   }
   out.all = Trie::make(unique);
-  // The characters of each slice, and the most characters that its tokens may have. From the widest slice to the narrowest: characters
-  // that need no escape in a JSON string, for the contents of strings; then ASCII, word characters and letters, for strings with
-  // patterns.
+  // The list below has, for each slice, its characters and the most characters of a token. The widest slices come first. They have the
+  // characters that need no escape in a JSON string, for the contents of strings. Then come slices of ASCII, word characters and letters,
+  // for strings with patterns.
   const CharSet text = intersect(any_char(), complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}}));
   const CharSet ascii{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}};
   const CharSet word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};

@@ -78,7 +78,7 @@ void list_adapters(const Models& models, const Call& call) {
                        .set("id", static_cast<std::int64_t>(list.size()))
                        .set("name", view.adapter.name)
                        .set("model", models.configured(view.adapter.model).id)
-                       .set("scale", 0.0));  // llama.cpp's scale of adapters that are off by default
+                       .set("scale", 0.0));  // with llama.cpp, 0 means: off unless a request asks for the adapter
   }
   call.reply->send({.body = Json(std::move(list)).dump()});
 }

@@ -1,5 +1,5 @@
 // Reads the field `lora` of a request (as in llama.cpp), and loads the adapters that a request names. Has the endpoints that list, load and
-// unload adapters. Exception: AdapterNames::find() reads an adapter's name in place of the model's (as in vLLM).
+// unload adapters. A request can also name an adapter in place of a model (as in vLLM); for this name see AdapterNames::find().
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@
 
 namespace server {
 
-// Reads the field `lora` of a request and removes it from the body. It is a list of {"id": a number of GET /lora-adapters, or a name,
+// Reads the field `lora` of a request and removes it from the body. The field is a list of {"id": a number of GET /lora-adapters, or a name,
 // "scale": number}. Errors: ApiError that names the field: 404 if there is no such adapter; 400 for any other fault, for example an adapter
 // of another model than `model`.
 [[nodiscard]] std::vector<NamedAdapter> take_lora_field(tessera::Json& body, const AdapterNames& names, std::size_t model);

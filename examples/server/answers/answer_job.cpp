@@ -190,7 +190,7 @@ bool Job::read(JobRequest& part) {
     if (auto session = part.handle->take_session()) {
       try {
         if (tessera::Json params = part.on_session(*std::move(session)); !params.is_null()) writer_->kv_transfer(std::move(params));
-      } catch (const std::exception&) {  // no memory for the export: the answer goes out without it
+      } catch (const std::exception&) {  // no memory for the export: the answer goes out without kv_transfer_params
       }
     }
   }

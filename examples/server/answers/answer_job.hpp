@@ -31,7 +31,8 @@ struct AnswerPlan {
   };
   std::optional<Chat> chat{};
   bool shows_logprobs = false;
-  // Receives the first sample's session, if the request keeps it (SessionAtEnd::keep). The result goes to the writer, unless it is null.
+  // Receives the session of the first sample, if the request keeps this session (SessionAtEnd::keep). The returned JSON goes to
+  // AnswerWriter::kv_transfer(), unless it is null.
   std::function<tessera::Json(tessera::Session)> on_session{};
 };
 
@@ -52,8 +53,8 @@ struct JobContext {
   Workers& workers;
 };
 
-// Starts a job: submits the plans to the scheduler; then `writer` writes the answer while it comes. `lease`, which keeps the model loaded,
-// is kept until the client has taken the whole answer. Throws ApiError if the plans cannot be submitted. Later errors go to the writer.
+// Starts a job: submits the plans to the scheduler. `writer` then writes the pieces of the answer as they come. `lease`, which keeps the
+// model loaded, is kept until the client has taken the whole answer. Throws ApiError if the plans cannot be submitted. Later errors go to the writer.
 void start_job(const JobContext& context, std::vector<AnswerPlan> plans, std::unique_ptr<AnswerWriter> writer, HttpReplyPtr reply,
                OnAnswered on_answered, ModelLease lease);
 

@@ -18,7 +18,7 @@ class AnswerTokens {
  public:
   struct Token {
     tessera::Piece piece{};
-    std::size_t begin = 0, end = 0;  // the token's bytes in the output; for a part of a character the bytes of the whole character
+    std::size_t begin = 0, end = 0;  // the token's bytes in the output; if the token is a part of a character: the character's bytes
     std::size_t characters = 0;      // characters of the output in front of the token
   };
 

@@ -23,7 +23,7 @@ struct Usage {
   std::uint64_t reasoning_tokens = 0;   // completion tokens that are reasoning
   std::uint64_t drafted_tokens = 0, accepted_tokens = 0;
   double reading_seconds = 0.0;  // from the first row of the prompt to the first token; with several prompts the longest time
-  double writing_seconds = 0.0;  // from the first token to the end, in the same way
+  double writing_seconds = 0.0;  // from the first token to the end; with several prompts the longest time
 };
 
 // The end of a choice. `stop`: the stop string that ended it, if one did.
@@ -33,7 +33,8 @@ struct Finish {
   std::string stop{};
 };
 
-// The field, on every API, that marks a call that the parser could not read completely (OutputDelta::broken). Do not run such a call.
+// The name of a field of calls in the answers of every API. The field marks a call that the parser could not read completely
+// (OutputDelta::broken). Clients must not run such a call.
 inline constexpr const char* kBroken = "broken";
 
 // The progress of a request's prompts.

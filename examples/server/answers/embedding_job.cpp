@@ -33,7 +33,7 @@ class Embedding final : public LongAnswer {
     else read_rows();
   }
 
-  // Reads whole texts that have about as many rows together as a slice.
+  // Reads the next text, and the texts after it as long as all of them together fit into one slice.
   void read_texts() {
     std::size_t wanted = 0;
     for (std::size_t i = text_; i < wish_.inputs.size(); ++i) wanted += wish_.inputs[i].size();

@@ -22,7 +22,8 @@ tessera::StepLoad load_of(const Slices::Rows& rows, std::size_t n) {
 
 }  // namespace
 
-// Returns the seconds for the next slice: --step-ms less the mean time of the scheduler's newest steps, but at least kLeastShare of it.
+// Returns the seconds that the next slice may take: --step-ms less the mean time of the scheduler's steps since the last call, but at least
+// the share kLeastShare of --step-ms.
 double Slices::seconds_left() {
   const tessera::Histogram steps = scheduler_.figures().step;
   const std::uint64_t count = steps.count() - std::exchange(steps_, steps.count());

@@ -1,7 +1,8 @@
 // Computes texts to embed and prompts to score beside the requests that the scheduler serves. The work is cut into slices, each of which is
-// computed between two steps of the scheduler. A slice has as many rows as possible, so that the slice and the step before it take no
-// longer than --step-ms together; the measured times of earlier slices predict the time. If the scheduler has no requests, a slice has all
-// wanted rows.
+// computed between two steps of the scheduler. A slice has as many rows as fit if the slice and the step before it are to take no longer
+// than --step-ms together. The measured times of earlier slices predict the time of a slice. Exceptions: a slice has 16 rows (kLeastRows)
+// even if they do not fit, and never more than 256 (kMostRows). If the scheduler has no requests, a slice has 256 rows, or all that are
+// left.
 #pragma once
 
 #include <atomic>
@@ -18,12 +19,12 @@ namespace server {
 // One thread at a time may call next() and compute(), as work of Workers::post_long() does; any thread may read the counts.
 class Slices {
  public:
-  // `step_seconds`: --step-ms.
+  // `step_seconds`: the time of --step-ms, in seconds.
   Slices(tessera::Scheduler& scheduler, double step_seconds) : scheduler_(scheduler), step_seconds_(step_seconds) {}
 
   // The rows of one sequence.
   struct Rows {
-    std::size_t position = 0;  // tokens of the sequence that are computed
+    std::size_t position = 0;  // tokens of the sequence that are computed already
     std::size_t wanted = 0;    // rows still to compute, at least 1
     bool draws = false;        // the logits of each row are wanted
   };

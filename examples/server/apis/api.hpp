@@ -27,7 +27,7 @@ struct Call {
   Notes& notes;  // notes about parts of the request without effect
   KvTransfers& kv;
   ModelLease lease{};             // the request's hold on its model; every job that goes on keeps a copy
-  tessera::Json* body = nullptr;  // the request's body, read; nullptr: body_of() reads it
+  tessera::Json* body = nullptr;  // the request's body as JSON; nullptr: body_of() parses the body
 };
 
 // Returns the body as JSON. Throws ApiError, which says where the body stops being JSON.

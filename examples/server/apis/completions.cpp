@@ -40,7 +40,7 @@ struct CompletionShape {
   };
   std::vector<Prompt> echoes;       // [prompts]: prompts to put in front of the texts; empty without echo
   std::size_t samples = 1;          // choices of a prompt
-  std::size_t kept = 1;             // choices of a prompt that are shown: with best_of the best mean log-probabilities, else all
+  std::size_t kept = 1;             // choices of a prompt that are shown: all, or with best_of those with the best mean log-probability
 
   // Returns the number of characters of the prompt that a choice repeats at its beginning.
   [[nodiscard]] std::size_t echoed(std::size_t choice) const { return echoes.empty() ? 0 : characters(echoes[choice / samples].text); }
@@ -56,7 +56,7 @@ class Logprobs {
   void add_prompt(const tessera::Tokenizer& tokenizer, const CompletionShape::Prompt& prompt, std::size_t top) {
     std::size_t bytes = 0, text = 0;
     for (const tessera::Token token : prompt.tokens) text += characters_of(tokenizer, token);
-    const std::size_t ahead = text - std::min(text, characters(prompt.text));  // the blank that the tokenizer puts in front
+    const std::size_t ahead = text - std::min(text, characters(prompt.text));  // 1 if the tokenizer puts a blank in front
     for (std::size_t i = 0; i < prompt.tokens.size(); ++i) {
       const bool is_first = i == 0;
       tokens_.emplace_back(shown_token(tokenizer, prompt.tokens[i]));

@@ -14,7 +14,7 @@ using tessera::Token;
 
 namespace {
 
-// Encodes little-endian float32 values, which OpenAI's clients ask for by default.
+// Returns the vector as base64 of little-endian float32 values. OpenAI's clients ask for this form by default.
 std::string base64(const std::vector<float>& vector) {
   static constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::vector<unsigned char> bytes(vector.size() * sizeof(float));

@@ -66,8 +66,8 @@ std::vector<tessera::Token> fill_in_prompt(const ServedModel& model, std::vector
   if (!fill) throw ApiError(400, "This model has no tokens to fill in between texts: leave suffix out.", "suffix");
   std::vector<tessera::Token> prompt;
   if (const auto bos = model.tokenizer().bos(); bos && !before.empty() && before.front() == *bos) {
-    // Keeps the BOS of `before` only if the model's prompts begin with BOS. If `before` is nothing but BOS, this is not certain: an empty
-    // prompt of a request becomes a BOS for every model. So the encoding of an empty text shows it.
+    // Keeps the BOS of `before` only if the model's prompts begin with BOS. If `before` is nothing but BOS, the BOS proves nothing, because
+    // the server turns an empty prompt into a BOS for every model. In this case the encoding of an empty text decides.
     const std::vector<tessera::Token> nothing = value_or_refuse(model.tokenizer().encode(""), "prompt");
     if (before.size() > 1 || (!nothing.empty() && nothing.front() == *bos)) prompt.push_back(*bos);
     before.erase(before.begin());

@@ -19,7 +19,7 @@ namespace server {
 // Write the last events of a stream of chunks.
 void end_openai_stream(HttpReply& reply);
 void fail_openai_stream(HttpReply& reply, const ApiError& error);
-// The content that a stream has besides the answer.
+// The fields of a request about streams: whether the answer is a stream, and what the stream has besides the answer.
 struct StreamFields {
   bool streams = false;
   bool shows_usage = false;     // stream_options.include_usage

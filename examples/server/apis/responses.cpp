@@ -43,7 +43,7 @@ Json part_of(const Item& item) {
   return Object().set("type", "output_text").set("text", item.text).set("annotations", Json::array()).set("logprobs", item.logprobs);
 }
 
-// Returns the item as JSON. `has_part`: true if the content of a message or of reasoning is written too.
+// Returns the item as JSON. `has_part`: the JSON has the text of a message or of reasoning, or the input of a custom call.
 Json to_json(const Item& item, bool has_part) {
   Json::Array content;
   if (has_part) content.push_back(part_of(item));
@@ -80,7 +80,7 @@ class ResponseWriter final : public AnswerWriter {
     emit("response.in_progress", Object().set("response", response("in_progress")));
   }
   [[nodiscard]] bool wants_progress() const override { return streams_; }
-  void progress(const PromptProgress& progress) override {  // as comments, because the API has no event for progress
+  void progress(const PromptProgress& progress) override {  // as comments, unless return_progress asks for events
     if (shows_progress_) emit("response.in_progress", Object().set("response", response("in_progress")).set("prompt_progress", to_json(progress)));
     else reply_->write(comments_.next(progress));
   }

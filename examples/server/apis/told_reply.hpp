@@ -1,4 +1,4 @@
-// A reply that tells the server about each answer.
+// A reply that reports the status of its answer to the server.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,8 @@
 
 namespace server {
 
-// A reply that adds the headers for pages of other origins to each answer, and calls `told` once for each answer.
+// A reply that adds headers to the answer: `headers` (for pages of other origins) and the headers of `notes`. Calls `told` with the
+// answer's status when the answer or its stream begins.
 class ToldReply final : public HttpReply {
  public:
   ToldReply(HttpReplyPtr to, Headers headers, std::shared_ptr<const Notes> notes, std::function<void(unsigned)> told)

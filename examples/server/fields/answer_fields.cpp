@@ -32,7 +32,7 @@ std::vector<tessera::sampling::TokenBias> read_biases(Fields& fields, const Serv
     if (real == nullptr && whole == nullptr) fields.refuse("logit_bias", "A bias must be a number.");
     const double bias = real != nullptr ? *real : static_cast<double>(*whole);
     if (!(bias >= -100.0 && bias <= 100.0)) fields.refuse("logit_bias", "A bias must be a number from -100 to 100.");
-    // OpenAI: -100 bans the token, 100 makes it the only choice.
+    // With OpenAI, -100 bans a token, so it becomes minus infinity. 100 stays as it is: it makes the token practically the only choice.
     constexpr float kInfinite = std::numeric_limits<float>::infinity();
     biases.push_back({static_cast<tessera::Token>(id), bias == -100.0 ? -kInfinite : static_cast<float>(bias)});
   }

@@ -39,12 +39,12 @@ struct Caller {
 };
 
 struct AnswerFields {
-  // The same defaults as generate's, because small models ramble at OpenAI's temperature of 1.
+  // The defaults are those of the program `generate`, because small models ramble at OpenAI's temperature of 1.
   double temperature = 0.8, top_p = 0.95, min_p = 0.0;
   std::int64_t top_k = 0;
   double repetition_penalty = 1.0, frequency_penalty = 0.0, presence_penalty = 0.0;
   std::size_t repeat_last_n = tessera::sampling::kWholeHistory;
-  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // tokens that the three penalties count; DRY has its own
+  tessera::sampling::Counted counted = tessera::sampling::Counted::answer;  // tokens that the three penalties count (not DRY)
   double typical_p = 1.0, top_n_sigma = 0.0;
   std::optional<tessera::sampling::DynamicTemperatureOptions> dynamic_temperature{};
   std::optional<tessera::sampling::XtcOptions> xtc{};
@@ -85,7 +85,8 @@ struct AnswerBounds {
 [[nodiscard]] std::size_t context_of(const ServedModel& model, const AnswerFields& answer);
 // Returns the most tokens of an answer to a prompt of this length. Throws ApiError of status 400 if there is no room for a token.
 [[nodiscard]] std::size_t answer_room(const ServedModel& model, const RequestLimits& limits, const AnswerFields& answer, std::size_t prompt);
-// Makes a request of the scheduler for this prompt: greedy with temperature 0, and with drafts of text that a grammar forces.
+// Makes the scheduler's request for this prompt. The sampler is greedy if the temperature is 0. Drafts come from the model's draft heads,
+// and from a grammar where it allows only one text.
 [[nodiscard]] tessera::Request make_request(const ServedModel& model, const RequestLimits& limits, const Caller& caller,
                                             const AnswerFields& answer, std::vector<tessera::Token> prompt,
                                             AnswerBounds bounds);

@@ -11,7 +11,7 @@
 
 namespace server {
 
-// The tools that an answer calls.
+// The tools that an answer may call or must call.
 struct ToolChoice {
   enum class Kind { none, automatic, required };
   Kind kind = Kind::automatic;
@@ -60,13 +60,14 @@ void read_tools(Fields& fields, const RequestLimits& limits, ChatFields& chat, N
 // Returns the arguments of a call in an earlier message. The field `arguments` is an object, or a text that is parsed as an object. If the
 // field is absent, null or "", returns {}. Throws ApiError for any other value.
 [[nodiscard]] tessera::Json read_arguments(Fields& function);
-// Sets the effort of reasoning, for the template and as a share of the answer.
+// Sets the effort of reasoning: as an argument of the template, and as ChatFields::effort, which limits the tokens of reasoning.
 void set_effort(ChatFields& chat, const std::string& effort);
-// Reads the constraint of the answer's form from the fields that other servers use for it: guided_*, grammar, json_schema,
-// structured_outputs. Throws ApiError if `form` is set already, by OpenAI's own field.
+// Reads the form of the answer from the fields of other servers: guided_*, grammar, json_schema, structured_outputs. `form` may be set
+// already, from a field of the API itself. Throws ApiError if the request states more than one form.
 void read_guided(Fields& fields, std::optional<AnswerForm>& form);
 [[nodiscard]] tessera::GrammarSource source_of(const AnswerForm& form);
-// Reads {"type": "json_schema", ...} or another type, from response_format or from Responses' text.format (`is_flat`).
+// Reads the form of an answer: an object whose `type` is text, json_object or json_schema. `is_flat`: the schema is a member of this object,
+// as in Responses and Messages; otherwise the schema is in a nested object, as in OpenAI's chat. Returns nullopt for plain text.
 [[nodiscard]] std::optional<AnswerForm> read_form(const tessera::Json* json, const std::string& path, bool is_flat);
 [[nodiscard]] std::optional<ToolChoice> read_tool_choice(const tessera::Json* json, const std::string& path);
 

@@ -30,7 +30,7 @@ constexpr std::string_view kHeld = "arguments always follow the schema";
 constexpr std::string_view kLoaded = "every tool is told to the model at once";
 
 constexpr FieldRule kRules[] = {
-    {kOllama, "", "keep_alive", Fate::read},  // stands before the rule for all endpoints, because here 0 asks to unload the model
+    {kOllama, "", "keep_alive", Fate::read},  // must be first, because the first rule for a name counts; 0 unloads the model
     // --- All endpoints, or all endpoints that answer.
     {kAll, "", "model", Fate::read},
     {kAnswers, "", kDrawingFields, Fate::read},

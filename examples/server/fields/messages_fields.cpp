@@ -122,7 +122,8 @@ ToolChoice read_choice(Fields& fields) {
   return choice;
 }
 
-// Reads `thinking`. Returns whether the answer should contain reasoning. Without the field, and with "adaptive", the template decides.
+// Reads `thinking`. Returns true if the request demands reasoning ("enabled"). Without the field, and with "adaptive", the template decides
+// whether the answer has reasoning.
 bool read_thinking(Fields& fields, ChatFields& chat) {
   const Json* given = fields.object("thinking");
   if (given == nullptr) return false;

@@ -76,7 +76,7 @@ std::string KvEventWriter::write(const tessera::KvEvent& event) {
   else out.nil();
   stored_.insert(page);
   out.array(event.tokens.size());
-  for (const tessera::Token token : event.tokens) out.number(static_cast<std::uint64_t>(token));  // prompts are text, so none is below 0
+  for (const tessera::Token token : event.tokens) out.number(static_cast<std::uint64_t>(token));  // requests have no embeddings (-1)
   return out.number(std::uint64_t{event.tokens.size()}).nil().nil().nil().take();
 }
 
@@ -117,7 +117,7 @@ struct KvEventPublisher::Socket {
     const auto refuse = [&] { throw UsageError(fmt::format("--kv-events: cannot publish at \"{}\": {}; give an endpoint such as tcp://*:5557", endpoint, zmq_strerror(zmq_errno()))); };
     if (context == nullptr) refuse();
     socket = zmq_socket(context, ZMQ_PUB);
-    const int waiting = 100'000;  // messages that wait for a slow subscriber, which misses later ones (as with vLLM)
+    const int waiting = 100'000;  // the most messages that wait for a slow subscriber; it misses further messages (as with vLLM)
     const int linger = 200;       // milliseconds to send the last messages when the server ends
     if (socket == nullptr || zmq_setsockopt(socket, ZMQ_SNDHWM, &waiting, sizeof waiting) != 0 ||
         zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) != 0 || zmq_bind(socket, endpoint.c_str()) != 0) {

@@ -74,7 +74,9 @@ class KvEventPublisher {
   std::condition_variable changed_;
   std::vector<Event> events_;
   bool is_ending_ = false;
-  std::thread thread_;  // begins with the first event: the signals are not blocked yet when this object is made (main.cpp)
+  // Started with the first event, not by the constructor: when main.cpp makes this object, the signals are not blocked yet, and the thread
+  // would not inherit the block (EndSignals).
+  std::thread thread_;
 };
 
 }  // namespace server

@@ -89,7 +89,9 @@ class KvExports {
   std::map<std::string, Entry, std::less<>> entries_;
   Figures figures_;
   bool is_ending_ = false;
-  std::thread thread_;  // begins with the first export: the signals are not blocked yet when this object is made (main.cpp)
+  // Started with the first export, not by the constructor: when main.cpp makes this object, the signals are not blocked yet, and the thread
+  // would not inherit the block (EndSignals).
+  std::thread thread_;
 };
 
 }  // namespace server

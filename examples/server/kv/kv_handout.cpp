@@ -10,7 +10,7 @@ namespace server {
 
 namespace {
 
-constexpr std::size_t kAtOnce = std::size_t{4} << 20;  // bytes that are written before the reader has taken them
+constexpr std::size_t kAtOnce = std::size_t{4} << 20;  // about how many bytes are written each time the reader has taken all bytes so far
 
 // Sends an export piece by piece, as fast as its reader takes the pieces.
 class Handout : public std::enable_shared_from_this<Handout> {

@@ -49,9 +49,9 @@ class KvPeers {
   KvPeers(const KvPeers&) = delete;
   KvPeers& operator=(const KvPeers&) = delete;
 
-  // Begins to fetch a prompt from the server `origin`, and returns at once. Calls `done` with the bytes or with an error, on any thread;
-  // `done` must not throw. `most`: an answer with more bytes is an error. `authorization`: the header that the other server gets. A
-  // requested `stop` ends the fetch.
+  // Begins to fetch a prompt from the server `origin`, and returns without waiting for the answer. Calls `done` with the bytes or with an
+  // error, on any thread; a fetch that cannot begin calls `done` before this function returns. `done` must not throw. `most`: an answer with
+  // more bytes is an error. `authorization`: the value of the header Authorization for the other server. A requested `stop` ends the fetch.
   void fetch(KvOrigin origin, std::uint64_t most, std::string authorization, std::stop_token stop, Done done);
 
  private:
@@ -75,7 +75,9 @@ class KvPeers {
   std::size_t idle_ = 0;  // threads without a task
   bool is_ending_ = false;
   std::stop_source ending_;
-  std::vector<std::thread> threads_;  // made when needed: the signals are not blocked yet when this object is made (main.cpp)
+  // Started when they are needed, not by the constructor: when main.cpp makes this object, the signals are not blocked yet, and the threads
+  // would not inherit the block (EndSignals).
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace server

@@ -49,7 +49,8 @@ class KvTransfers {
       : address_(std::move(options.address)), exports_(options.exports), has_peers_(!options.peers.urls.empty()), peers_(std::move(options.peers)) {}
 
   [[nodiscard]] KvExports& exports() noexcept { return exports_; }
-  // Makes the plan's answer say where its prompt can be fetched, if the prompt has a whole page. `page_tokens`: of a page, at least 1.
+  // Makes the plan's answer say where its prompt can be fetched. Exception: nothing is kept if the prompt without its last token has no
+  // whole page. `page_tokens`: tokens of a page, at least 1.
   void export_prompt(AnswerPlan& plan, std::size_t page_tokens, const Call& call);
   // Fetches the prompt that the wish names, if there is one, and then calls `start`, on any thread. Answers errors that `start` throws.
   void import_prompt(const Api& api, const Call& call, const KvWish& wish, std::vector<tessera::Token> prompt, std::function<void()> start);

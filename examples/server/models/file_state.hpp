@@ -1,4 +1,4 @@
-// The state of a model's files: shows whether a model that could not be loaded has been changed since.
+// The state of a model's files: shows whether the files have changed since a load of the model failed.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ std::string text_of(const Settings& settings, const char* key) {
 // The format of a whole file. The setting general.file_type names this format by a number that llama.cpp has defined.
 struct FileFormat {
   std::string name = "unknown";
-  double bits = 0.0;  // bits a weight of the format (of a mix: of its main format); 0: not known
+  double bits = 0.0;  // bits for each weight; of a mix: the bits of its main format; 0: not known
 };
 
 FileFormat format_of(const Settings& settings) {
@@ -114,8 +114,8 @@ void read_template(ModelCard& card, const Settings& settings, std::optional<tess
 
 bool knows_reasoning(const tessera::OutputFormat& format, std::string_view template_source) {
   if (std::ranges::none_of(format.regions, [](const tessera::OutputRegion& region) { return region.kind == tessera::RegionKind::reasoning; })) return false;
-  // Decides by the words of the template whether the model reasons. The output format does not show it, because the default format reads
-  // <think> in every model's answers.
+  // Decides by the words of the template whether the model reasons. The output format alone does not show this, because the default format
+  // has a region for <think>, whatever the model.
   return std::ranges::any_of(std::initializer_list<std::string_view>{"think", "THINK", "reason"}, [&](std::string_view word) { return template_source.find(word) != std::string_view::npos; });
 }
 

@@ -37,14 +37,16 @@ struct ModelCard {
   bool knows_tools = false;        // the template prints tools
   bool reasons = false;
   std::string template_source{};   // empty: no template
-  tessera::Json info{};            // the file's keys without lists and the template, and with the context length of this server
+  // The keys and values of the file, without lists and chat templates. The context length is that of this server, not the file's.
+  tessera::Json info{};
 
   [[nodiscard]] bool has_template() const noexcept { return !template_source.empty(); }
 };
 
 // Returns whether a file's model writes text. This is a guess by the settings; only the loaded model knows exactly.
 [[nodiscard]] bool writes_text(const tessera::Settings& settings);
-// Parses a template's text, which replaces the file's template, with the file's special tokens. nullopt without a text. Throws Failure.
+// Parses the text of a template that replaces the file's template. The template gets the texts of the file's special tokens. Returns nullopt
+// if there is no text. Throws Failure.
 [[nodiscard]] std::optional<tessera::ChatTemplate> template_of(const std::optional<std::string>& text, const tessera::ModelSource& source);
 // Makes the card of a file. `chat_template` replaces the file's template. Throws Failure if the template is not valid.
 [[nodiscard]] ModelCard make_card(std::string id, const tessera::ModelSource& source, const tessera::Plan& plan,
@@ -52,7 +54,7 @@ struct ModelCard {
 // Replaces the facts that the loaded model knows more exactly than the file.
 void refresh_card(ModelCard& card, const ServedModel& model);
 
-// Returns whether a template knows reasoning. If so, the reasoning of answers is read.
+// Returns whether a model's answers may have reasoning: the format has a region for reasoning, and the template has a word such as "think".
 [[nodiscard]] bool knows_reasoning(const tessera::OutputFormat& format, std::string_view template_source);
 
 // Returns the object that describes a model in GET /v1/models, without its state.

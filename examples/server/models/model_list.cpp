@@ -70,7 +70,7 @@ std::vector<ConfiguredModel> read_folder(const std::string& folder) {
   if (error) throw Failure(tessera::ErrorCode::not_found, fmt::format("--models: cannot read the folder {}: {}", folder, error.message()));
   if (models.empty()) throw UsageError(fmt::format("--models: there is no model in {}: put GGUF files there, or folders with a config.json", folder));
   std::ranges::sort(models, {}, [](const ConfiguredModel& model) { return std::pair(model.id, text_of(model.path.filename())); });
-  for (std::size_t i = 1; i < models.size(); ++i) {  // if a file and a folder have the same name, the later one gets its full name
+  for (std::size_t i = 1; i < models.size(); ++i) {  // if two models have the same name, the later one gets its whole file name
     if (models[i].id == models[i - 1].id) models[i].id = text_of(models[i].path.filename());
   }
   return models;

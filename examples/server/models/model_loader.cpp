@@ -87,7 +87,8 @@ void ModelLoader::load(std::size_t model) {
     if (options_.logs) log_line("{} is loaded, in {:.1f} s\n", id, seconds_since(begin));
   } catch (const Failure& failure) {
     using tessera::ErrorCode;
-    // over_budget needs no pause: the memory is booked now, so the next load makes other models leave.
+    // over_budget needs no pause: book() has recorded how much memory the model needs now, so other models are unloaded before the next
+    // load.
     if (failure.code == ErrorCode::over_budget) return refuse(503, std::chrono::seconds(0), failure.what());
     if (failure.code == ErrorCode::out_of_memory) return refuse(503, kNoMemory, failure.what());
     if (failure.code != ErrorCode::cancelled || is_wanted) return refuse(500, kFaultyFile, failure.what());

@@ -34,7 +34,8 @@ class ModelLoader {
   // Cancels the load that runs.
   ~ModelLoader();
 
-  // Loads a model on the caller's thread. Its requests wait for start(). Precondition: start() was not called. Throws Failure.
+  // Loads a model on the caller's thread. Requests for the model wait until start() is called. Precondition: start() was not called. Throws
+  // Failure.
   void load_now(std::size_t model, const std::function<void(double share)>& progress);
   // Begins to do what Models::next() says. All threads of this object are made here or later, and inherit the caller's mask of signals.
   void start();

@@ -136,7 +136,7 @@ void Models::change() const noexcept {
 // --- The next task.
 
 Models::Task Models::next() {
-  Calls calls;  // destroyed when the mutex is free, as each may hold a lease
+  Calls calls;  // must be destroyed without the mutex: a call may hold a lease, and the end of a lease locks the mutex
   std::unique_lock lock(mutex_);
   for (;;) {
     const std::uint64_t seen = changes_;
@@ -197,7 +197,8 @@ void Models::drop_waiting(Calls& calls) {
   }
 }
 
-// Chooses the models that have to leave, and returns the task to unload one of them. nullopt: all have requests, or must stay longer.
+// Chooses the models that have to leave, and returns the task to unload one of them. Returns nullopt if each of them still has a lease, or
+// if too few models may leave yet.
 std::optional<Models::Task> Models::make_room(const Entry& wanted) {
   std::vector<Resident> residents;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -364,7 +365,7 @@ void Models::given_up(std::size_t model) {
   Entry* const entry = end_load(model, ModelState::unloaded);
   if (entry == nullptr) return;
   entry->fault.clear();
-  if (!entry->waiting.empty() && !std::exchange(entry->is_queued, true)) queue_.push_back(model);  // a request came too late
+  if (!entry->waiting.empty() && !std::exchange(entry->is_queued, true)) queue_.push_back(model);  // a new request
 }
 
 void Models::gone(std::size_t model) {

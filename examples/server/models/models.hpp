@@ -89,8 +89,8 @@ class Models {
   [[nodiscard]] AdapterNames& adapters() const noexcept { return adapters_; }
   [[nodiscard]] bool may_change_adapters() const noexcept { return options_.changes_adapters; }
   // Gives a request access to a model. If the model is loaded, returns a lease. If not, returns nullptr, and `wait` gets the lease when the
-  // model is loaded. `keep_alive`: for how many seconds without requests the model stays loaded from now on, until it is unloaded; below 0:
-  // for ever; nullopt: no change. Throws ApiError if the model can never fit, if it could not be loaded a short time ago, if the server
+  // model is loaded. `keep_alive`: from now on the model is unloaded after this many seconds without requests; below 0: never; nullopt: the
+  // earlier value stays. Throws ApiError if the model can never fit, if it could not be loaded a short time ago, if the server
   // ends, or if too many requests wait.
   [[nodiscard]] ModelLease acquire(std::size_t model, std::optional<double> keep_alive, ModelWait wait);
   // Makes next() look soon for waiting requests whose clients have left, and drop them.
@@ -123,9 +123,10 @@ class Models {
   [[nodiscard]] Task next();
   [[nodiscard]] const ConfiguredModel& configured(std::size_t model) const noexcept { return entries_[model]->configured; }
   // The loader calls this often while it loads a model, and gives up the load if false is returned. Returns true if a request waits for the
-  // model or was told to come again, or if the model is pinned. `share`: how much of the model is loaded, from 0 to 1.
+  // model or was told to come again, or if the model is pinned. Exception: returns false after drain() or end(). `share`: how much of the
+  // model is loaded, from 0 to 1.
   [[nodiscard]] bool goes_on(std::size_t model, double share);
-  // Reports that a load begins for which next() did not ask.
+  // Reports that the loader begins a load on its own, without a task of next().
   void begin(std::size_t model);
   // Reserves in the budget the memory that a model needs, before it is loaded. The file may have changed since the start of the server, so
   // `need` and `card` are read from it anew and replace the old ones. Throws Failure if the model does not fit any more.
@@ -178,13 +179,15 @@ class Models {
   [[nodiscard]] std::uint64_t most_for(const Entry& entry) const;
   [[nodiscard]] ApiError too_late(const Entry& entry) const;
   void begin_load(Entry& entry);
-  // Ends a load that did not succeed, and returns its entry. Returns nullptr if the model is loaded already, so that a later step failed.
+  // Ends a load that did not succeed: sets the model's state, and returns its entry. Returns nullptr, and changes nothing, if loaded() was
+  // called already and the error came after this call.
   [[nodiscard]] Entry* end_load(std::size_t model, ModelState state);
-  // Throws the error of the last load if the model is not to be read again yet. Needs the mutex free, as it looks at files.
+  // Throws the error of the last load if the model is not to be read again yet. Must be called without the mutex, because it reads the
+  // state of files.
   void check_files(Entry& entry);
   [[nodiscard]] ModelView view_of(const Entry& entry) const;
   void change() const noexcept;
-  // Needs the mutex free.
+  // Must be called without the mutex.
   void release(Entry& entry, Use use) const noexcept;
   // Returns a lease of each loaded model, so that the model's figures can be read without the mutex.
   [[nodiscard]] std::vector<std::pair<std::size_t, ModelLease>> look_at_loaded() const;

@@ -36,7 +36,7 @@ tessera::LocalTime local_time() {
   return {t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec};
 }
 
-// Makes a conversation without messages. Its constructor finds the template and the output format of the model.
+// Makes a conversation without messages. Conversation::create() finds the template and the output format of the model.
 tessera::Conversation empty_conversation(const tessera::Engine& engine, std::optional<ChatTemplate> chat_template) {
   return value(tessera::Conversation::create(engine, {}, {.chat_template = std::move(chat_template)}));
 }
@@ -65,8 +65,8 @@ bool shows(const ChatTemplate& chat_template, std::vector<tessera::Message> mess
 }
 
 // Brings system messages into a form that the template can show (docs/reference/server-fields.md). System messages at the beginning become
-// one. If the template shows a later system message at its place, it stays. A system message that the template does not show becomes a
-// message of the user, and is joined to the user's messages beside it.
+// one message. A later system message stays if the template shows it at its place. A system message that the template does not show becomes
+// a message of the user, and is joined to the user's messages beside it.
 void settle_system_messages(std::vector<tessera::Message>& messages, bool takes_system, bool takes_later) {
   std::vector<tessera::Message> settled;
   const auto join = [&](const tessera::Message& message) {
@@ -101,7 +101,8 @@ std::vector<std::string> markers(const OutputFormat& format, RegionKind kind, st
   return found;
 }
 
-// Returns a grammar for whole answers: `text` allows the text of an answer, the format adds the reasoning in front and its markers.
+// Returns a grammar for whole answers. `text` is the grammar of an answer's text. The result also allows reasoning in front of the text, and
+// the markers of `format`.
 Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reasoning, bool may_reason) {
   if (format.recipients) return value_or_refuse(Grammar::sequence({value_or_refuse(Grammar::literal(format.recipients->text)), text}));
   const auto opens = markers(format, RegionKind::text, &OutputRegion::open);
@@ -150,7 +151,8 @@ Matcher begin(const StoredGrammar& stored, Notes& notes) {
 
 }  // namespace
 
-// Grammars and their vocabulary. Making the vocabulary takes some 100 ms, so it is made with the first grammar.
+// Compiled grammars, and the vocabularies for which they are compiled: of texts, of answers, and of answers with tools that the prompt
+// describes in words. Making a vocabulary takes some 100 ms, so each is made when the first grammar needs it.
 struct ServedModel::Grammars {
   GrammarStore store;
   std::mutex mutex;

@@ -53,7 +53,7 @@ class ServedModel {
 
   // Returns the template's text; empty if the model has no template.
   [[nodiscard]] std::string_view template_source() const noexcept { return has_template_ ? template_.source() : std::string_view(); }
-  // Returns whether the template knows reasoning. If so, the reasoning of answers is read.
+  // Returns whether answers may have reasoning (knows_reasoning()).
   [[nodiscard]] bool reasons() const;
 
   // Returns a sentence if the template writes calls in another form than the form in which answers are read; else an empty text.
@@ -70,13 +70,14 @@ class ServedModel {
   // prompt() and encode() throw ApiError.
   [[nodiscard]] ChatPrompt prompt(const ChatWish& wish) const;
   [[nodiscard]] std::vector<tessera::Token> encode(std::string_view text, bool special = true) const;
-  // Returns a matcher for a text without messages.
+  // Returns a matcher for a text that is no answer in a conversation (completions).
   [[nodiscard]] tessera::Matcher matcher(const tessera::GrammarSource& source, const std::string& field);
   // Returns a matcher for an answer in a conversation: the answer's text, without the reasoning, must match the source. If there are tools,
   // the answer may be calls of tools instead. Adds to `notes` each tool whose schema the matcher does not enforce completely.
   [[nodiscard]] tessera::Matcher answer_matcher(const tessera::GrammarSource& source, const std::string& field, const ChatPrompt& prompt,
                                                 const std::vector<tessera::Json>& tools, const tessera::ToolGrammarOptions& calls, Notes& notes);
-  // Returns a matcher for an answer that may call tools. nullopt, only with ToolUse::automatic: no grammar can enforce the calls.
+  // Returns a matcher for an answer that may call tools. If no grammar can enforce the calls: with ToolUse::automatic returns nullopt and
+  // adds a warning to `notes`, otherwise throws ApiError.
   [[nodiscard]] std::optional<tessera::Matcher> tool_matcher(const std::vector<tessera::Json>& tools,
                                                              const tessera::ToolGrammarOptions& options, Notes& notes);
 
@@ -92,7 +93,8 @@ class ServedModel {
   std::string id_;
   std::int64_t created_;
   bool has_template_, knows_tools_;
-  bool takes_system_ = true, takes_later_system_ = true;  // the template shows system messages at the beginning; after other messages
+  // takes_system_: the template shows system messages at the beginning. takes_later_system_: the template shows them after other messages.
+  bool takes_system_ = true, takes_later_system_ = true;
   tessera::ChatTemplate template_;
   tessera::OutputFormat format_, told_format_;
   std::vector<tessera::Token> marker_tokens_, told_marker_tokens_;

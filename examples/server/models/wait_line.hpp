@@ -20,9 +20,9 @@ struct ModelWait {
   std::function<void(const ApiError&)> failed;   // gets the error; status 499: the client has left
 };
 
-// The requests that wait for one model. The functions below must be called while a mutex of the owner is locked, so of a request they call
-// only gone(). They do not call ready() and failed(), which may take long: they add these calls to the list `calls`, and the owner runs the
-// list after it has released the mutex.
+// The requests that wait for one model. The functions below must be called while a mutex of the owner is locked. Because of that, the only
+// function of a request that they call is gone(). ready() and failed() may take long: calls of these two are added to the list `calls`, and
+// the owner makes the calls of the list after it has released the mutex.
 class WaitLine {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -16,7 +16,7 @@ using tessera::Json;
 
 namespace {
 
-// Calls fn for each name in a list separated by blanks.
+// Calls `f` for each name in a list separated by blanks.
 template <class F>
 void each_name(std::string_view names, F&& f) {
   while (!names.empty()) {
@@ -88,7 +88,7 @@ std::optional<double> keep_alive_of(Fields& fields) {
 bool read_keep_alive(Fields& fields, const Api& api, Notes& notes) {
   const std::optional<double> seconds = keep_alive_of(fields);
   if (!seconds) return false;
-  // A duration below 0 means for ever, as the server does anyway, so it needs no note.
+  // A duration below 0 asks to keep the model for ever. The server does this anyway, so the field needs no note.
   if (api.stays && *seconds >= 0.0) notes.ignore("keep_alive", "keep_alive", "the model stays loaded as long as the server runs.");
   return *seconds == 0.0;
 }

@@ -14,7 +14,7 @@ namespace server::ollama {
 [[nodiscard]] std::string listed_name(const std::string& id);
 // Returns the name in the request: `model`, or `name`, which older clients send. Empty: the request names no model.
 [[nodiscard]] std::string asked_name(Fields& fields);
-// Returns the model's name for the answer: the name in the request, or the listed name if the request has none for this model.
+// Returns the model's name for the answer: the name in the request if this is a name of the model; otherwise listed_name() of the model.
 [[nodiscard]] std::string read_name(Fields& fields, const Api& api);
 
 // Return times as RFC 3339, in UTC.

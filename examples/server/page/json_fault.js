@@ -5,7 +5,7 @@ const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
 const WORD = /true|false|null/y;
 const SPACE = /[ \t\r\n]*/y;
 
-/** Returns {at, expected} of the first fault, or null. Recursive: deep enough, because the reader writes the text. */
+/** Returns {at, expected} of the first fault, or null. Recursive: a text that a reader types is not nested deep. */
 export function faultIn(text) {
   let at = 0;
   const take = (pattern) => {

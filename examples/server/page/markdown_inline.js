@@ -39,7 +39,7 @@ function pairBrackets(text) {
 
 /** Returns the nodes of a text. open: the text is still being written, so emphasis and code without an end reach to the text's end. */
 export function parseInline(text, open = false, inLink = false, depth = 0) {
-  const nodes = [];       // text, finished nodes, and runs of delimiters that emphasis() turns into either
+  const nodes = [];       // text, finished nodes, and runs of delimiters, which emphasis() turns into nodes or text
   const brackets = pairBrackets(text);
   const noCloser = new Set();  // lengths of backtick runs that no later run closes
   let plain = '';

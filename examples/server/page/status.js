@@ -6,7 +6,7 @@ import { bytes, count, digits, seconds } from './format.js';
 import { lookSwitch } from './look.js';
 import { getJson } from './server.js';
 
-const SPANS = [60, 120, 300];  // seconds that are drawn: the shortest span with all samples. Samples are kept for the longest span
+const SPANS = [60, 120, 300];  // seconds. The charts show the shortest span that has all samples; samples are kept for the longest span
 const PERIOD = 1000;  // ms between questions
 const RECENT = 5000;  // ms that count as recent
 const GAUGES = ['running', 'waiting', 'paused', 'max_running', 'kv_used_bytes', 'kv_total_bytes'];

@@ -28,7 +28,7 @@ namespace tessera::calls {
 
 // Returns a looser schema, for a schema that a call syntax cannot express. It keeps only properties with plain names (ASCII letters,
 // digits, '_', '.', '-'), and of each property only that its value may be a string, or that it is a list. Every call syntax can express
-// it.
+// the looser schema.
 [[nodiscard]] Json loosened(const Json& schema);
 
 // Returns the grammar of arguments that are written as in Python: (key=value, ...).

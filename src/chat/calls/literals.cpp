@@ -14,7 +14,7 @@ namespace {
 constexpr int kDeepest = 16;
 constexpr std::size_t kMostParts = 4000;  // limit for the parts of one tool's grammar, which references and optional properties multiply
 constexpr std::string_view kMark = "<|\"|>";
-// A number that the schema does not limit, as JsonNumbers::plain has it.
+// The rule for a number that the schema does not limit: the numbers that JsonNumbers::plain allows.
 constexpr std::string_view kNumber = "number ::= /-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,16})?([eE][-+]?[0-9]{1,2})?/\n";
 
 class Literals {
@@ -233,7 +233,7 @@ class Braces final : public Literals {
     const std::vector<std::string> none = {std::string(kMark), close_};
     return Sequence().text(kMark).part(must(Grammar::without(none))).text(kMark).done();
   }
-  // Strings in these grammars contain no "<", with which a marker could begin.
+  // In the strings of these grammars, no "|" and no "t" follows a "<", because markers begin so (<|"|> and <tool_call|>).
   Grammar any() const override { return rules("value"); }
   Grammar object() const override { return rules("dict"); }
   static Grammar rules(const std::string& root) {

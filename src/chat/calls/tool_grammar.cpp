@@ -223,7 +223,7 @@ class Calls {
     switch (form.syntax) {
       case CallSyntax::json: {
         out.text("{");
-        if (!region.keeps_open) out.pattern(" ?");  // an opening marker that is kept is {"name", without a space after "{"
+        if (!region.keeps_open) out.pattern(" ?");  // keeps_open: the opening marker is {"name", so no space may follow "{"
         if (form.has_id) {
           out.part(optional(Sequence().text(detail::json_string(form.id_key)).pattern(R"( ?: ?"[A-Za-z0-9_-]{1,64}" ?, ?)").done()));
         }
@@ -309,7 +309,7 @@ void add_markers(std::vector<std::string>& out, const CallForm& form) {
   if (form.syntax == CallSyntax::braces) out.emplace_back("<|\"|>");
 }
 
-// Returns all markers of the format, including those that are never written but accepted when reading.
+// Returns all markers of the format, including markers of forms that the parser reads but the grammar never writes (OutputRegion::also).
 std::vector<std::string> markers_of(const OutputFormat& format) {
   std::vector<std::string> out = format.dropped;
   out.push_back(format.between);

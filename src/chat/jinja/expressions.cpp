@@ -287,7 +287,8 @@ Value Evaluator::item(const Value& of, const Value& key) {
     default: break;
   }
   if (key.is(Kind::string)) {
-    // As in jinja2, value["name"] may read an attribute, if the value has no such key. A dict has only methods left.
+    // As in jinja2, value["name"] reads an attribute if the value has no such key. Of a dict only methods are tried here, because its keys
+    // were tried above.
     if (!of.is(Kind::dict)) return attribute(of, key.bytes());
     if (Value method = find_method(*this, of, key.bytes()); !method.is(Kind::undefined)) return method;
     return make_missing(budget_, fmt::format("a dict has no element '{}'", detail::printable(key.bytes(), 40)));

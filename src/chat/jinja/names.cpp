@@ -28,7 +28,8 @@ class Check {
     expression(stmt.test, reached);
     for (const Expr* value : stmt.values) expression(value, reached);
     for (const Expr* value : stmt.parameters.defaults) expression(value, Reached::always);
-    // jinja2 compiles this body as a function of its own, so its names are checked in any case.
+    // The names in these bodies (of a loop or a macro, for example) are checked even inside of a branch. jinja2 checks them too, because it
+    // compiles each such body in a frame of its own.
     for (const Body& part : stmt.bodies) body(part, Reached::always);
   }
 

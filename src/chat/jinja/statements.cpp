@@ -216,9 +216,9 @@ Evaluator::Flow Evaluator::run_branch(const Stmt& stmt) {
   return Flow::on;
 }
 
-// Runs a loop, and then, if necessary, its else body. The else body runs if the body has not run to its end for any item: there were no
-// items, or `continue` left the body for each item, or `break` left it before it had run to its end for any item. (jinja2 translates
-// loops to Python code that behaves in this way.) `break` and `continue` in the else body are for the loop around this one.
+// Runs a loop, and then, if necessary, its else body. The else body runs if the loop's body has run to its end for no item at all: there
+// were no items, or `continue` or `break` left the body before its end for each item that was begun. (jinja2 translates loops to Python
+// code that behaves in this way.) `break` and `continue` in the else body belong to the loop around this one.
 Evaluator::Flow Evaluator::run_loop(const Stmt& stmt, const Values& values, std::uint32_t depth) {
   check_stack();
   const Values* items = &values;

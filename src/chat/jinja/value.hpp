@@ -16,8 +16,8 @@ namespace tessera::jinja {
 enum class Kind : std::uint8_t {
   undefined, none, boolean, integer, floating, big_integer,
   string, list, tuple, dict, range,
-  iterator,    // result of map(), select(), items() and the like; it can be read only once
-  dict_view,   // result of a dict's keys(), values() or items()
+  iterator,    // result of the filters map, select, items and the like; it can be read only once
+  dict_view,   // result of a dict's methods keys(), values() and items()
   name_space,  // result of namespace()
   loop,        // the variable `loop`
   callable,

@@ -316,7 +316,7 @@ OutputParser::State::Progress OutputParser::State::step_name() {
   std::string_view written = header;
   if (!form.name_end.empty()) written = written.substr(0, std::min(written.find_first_of(form.name_end), written.size()));
   std::string name(trimmed(written)), id = id_;
-  // Where the name ends. If the form has a marker after the name and the model has written it (`is_end`), the name ends there. If not,
+  // Decides where the name ends. If the form has a marker after the name and the model has written it (`is_end`), the name ends there. If not,
   // the name ends at the next marker: where the parameters or elements begin, or where the region ends. Other syntaxes need the marker
   // (`may_end`).
   const bool is_end = found.index < own;

@@ -42,8 +42,8 @@ void OutputParser::State::stream_arguments(std::string_view text) {
   held_.erase(0, end);
 }
 
-// Returns whether a marker of the region is at offset `at` of the buffer, which ends the arguments there. The offset must be outside of
-// JSON strings: there JSON has no '<', so a '<' can only begin a marker. nullopt: more bytes are needed to decide.
+// Returns whether a marker of the region is at offset `at` of the buffer. If so, the arguments end there. nullopt: more bytes are needed to
+// decide. Precondition: the offset is outside of JSON strings. (Outside of strings JSON has no '<', so a '<' can only begin a marker.)
 std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
   const std::string_view rest = std::string_view(buffer_).substr(at);
   if (rest[0] != '<') return false;
@@ -60,7 +60,7 @@ std::optional<bool> OutputParser::State::ends_here(std::size_t at) const {
 OutputParser::State::Progress OutputParser::State::step_json() {
   const CallForm& form = *form_;
   bool begun = !calls_.empty() && !calls_.back().ended;
-  std::string streamed;  // arguments that this call has read
+  std::string streamed;  // bytes of the arguments that were read since step_json() was called, and are not passed on yet
   const auto end = [&](std::size_t behind) {
     consume(behind);
     if (!begun && !is_name(name_)) {  // the object is not a call

@@ -1,10 +1,11 @@
 // Parses calls whose parameters are written between markers, one after the other.
 //
-// The end of a value: If the value's closing marker is followed by the next parameter, by the end of the call or of the region, or by
-// nothing, the value ends at this marker. Otherwise the marker counts as a part of the value, which may be any text. If the model has
-// left the closing marker out, the value ends where the next parameter begins (in formats that write values on lines of their own: if it
-// begins a line), or at the end of the call or of the region, if another call or nothing follows there; if the value has a closing marker
-// before that end, it ends at the last of these.
+// A value ends at its closing marker, if the next parameter, the end of the call or of the region, or nothing follows this marker. Otherwise
+// the marker counts as a part of the value, which may be any text.
+//
+// If the model has left the closing marker out, the value ends where the next parameter begins (in formats that write values on lines of
+// their own: only if the parameter begins a line), or at the end of the call or of the region, if another call or nothing follows there.
+// Exception: if a closing marker was counted as a part of the value before, the value ends at the last closing marker.
 //
 // Parameters with a malformed key, and text between parameters, are left out. Then the call is reported as broken.
 #include <algorithm>
@@ -103,7 +104,8 @@ void OutputParser::State::add_argument(std::string_view key, const Json& value) 
   first_parameter_ = false;
 }
 
-// Adds the value that is being read as an argument. The value ends at offset `end`; reading continues at offset `behind`.
+// Adds the value that is being read to the call's arguments. The value ends at offset `end`; reading continues at offset `behind`. `closed`:
+// the value's closing marker is at `end`.
 void OutputParser::State::take_value(std::size_t end, std::size_t behind, bool closed) {
   const CallForm& form = *form_;
   std::string_view text = std::string_view(buffer_).substr(value_.begin, end - value_.begin);

@@ -1,8 +1,8 @@
 // Parses messages that begin with a header, such as <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>.
 //
-// A header needs an end marker (here <|message|>). If, before this marker, a line ends, another message begins or kLongestHeader bytes
-// were read, the header is given up: its markers, its role and the name of its channel are dropped, and the bytes after them count as
-// text of the channel.
+// A header needs an end marker (here <|message|>). If, before this marker, a line ends, another message begins, a dropped marker comes
+// (OutputFormat::dropped), or more than kLongestHeader bytes were read, the header is given up: its markers, its role and the name of its
+// channel are dropped, and the bytes after them count as text of the channel.
 #include <algorithm>
 
 #include "chat/output/blanks.hpp"
@@ -21,7 +21,8 @@ std::string_view first_word(std::string_view text) {
 
 }  // namespace
 
-// If the output begins with " to=functions.f", begins a header, because the prompt has ended with the header's first part.
+// Called at the beginning of the output. If the output begins with a recipient (" to=functions.f"), the output goes on with a header whose
+// first part is the end of the prompt, so the following bytes are read as this header.
 OutputParser::State::Progress OutputParser::State::step_begun_header() {
   const std::string_view recipient = format_.header->recipient;
   const std::size_t begin = buffer_.find_first_not_of(kBlanks);

@@ -93,9 +93,9 @@ class JsonExtent {
   std::string key_;
 };
 
-// Finds the end of the value with which a text begins, while the text grows. The value is a list, an object or a string, as JSON or as
-// Python prints it. If it is another value (a number, for example), no end is searched for: find() returns the offset of the value's
-// first byte.
+// Finds the end of the value with which a text begins, while the text grows. The value is a list or an object, as JSON or as Python prints
+// it, or a string in double quotes. If the text begins with anything else (a number, for example), no end is searched for: find() returns
+// the offset of the first byte that is not white space.
 class JsonValueEnd {
  public:
   // Returns the offset after the value; nullopt if the value is not complete. Each call must get the text of the previous call of find(),

@@ -104,7 +104,7 @@ class Reader {
     return false;
   }
 
-  // Reads at most `most` digits to this base, and returns their value; nullopt if there are fewer than `least`.
+  // Reads at most `most` digits of a number in this base, and returns the number; nullopt if there are fewer than `least` digits.
   std::optional<std::uint32_t> digits(int base, std::size_t least, std::size_t most) {
     std::uint32_t value = 0;
     const char *from = text_.data() + at_, *to = from + std::min(most, text_.size() - at_);

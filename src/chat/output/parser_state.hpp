@@ -35,7 +35,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   };
   struct Marker {
     std::string_view text;
-    const OutputRegion* opens = nullptr;  // the region that the marker opens; nullptr: it is dropped, or belongs to a header
+    const OutputRegion* opens = nullptr;  // the region that the marker opens; nullptr: the marker is dropped, or belongs to a header
   };
   using Texts = std::vector<std::string_view>;
 
@@ -130,7 +130,7 @@ struct [[gnu::visibility("hidden")]] OutputParser::State {
   Phase phase_ = Phase::between;
   Texts marks_;  // markers of the region, which cannot occur in a name, a key or a text
 
-  // Ordinary text, or reasoning. `all`: what was passed on so far. `held`: the white space after it, which is passed on only if more text
+  // Ordinary text, or reasoning. `all`: what was passed on so far. `held`: the white space after `all`, which is passed on only if more text
   // follows; white space before a region is dropped.
   struct Sink {
     std::string all, held;

@@ -11,9 +11,9 @@ using chat_output::kLongestName;
 
 }  // namespace
 
-// Reads the recipient at the beginning of the output. Its mark (>>>) is usually missing there, because the prompt ends with it. If the
-// output begins with a recipient, reads it. If the output begins with a mark nevertheless, the mark is read as anywhere else. If with
-// neither, the output begins with text.
+// Reads the recipient at the beginning of the output, where its mark (>>>) is usually missing, because the prompt ends with the mark. If the
+// output begins with the recipient of text ("all"), skips it. If the output begins with a tool's name, begins a call. If the output begins
+// with a mark nevertheless, leaves the mark to step_text(), which reads marks. In all other cases the output begins with text.
 OutputParser::State::Progress OutputParser::State::step_begun_recipient() {
   const Recipients& form = *format_.recipients;
   if (buffer_.empty()) return Progress::waits;

@@ -181,7 +181,8 @@ OutputParser::State::Progress OutputParser::State::step_region() {
 
 void OutputParser::State::put(OutputDelta::Kind kind, std::string_view text) {
   Sink& sink = kind == OutputDelta::Kind::text ? text_ : reasoning_;
-  // White space at the beginning is dropped. Exception: at the very beginning of the output it belongs to the text.
+  // White space at the beginning of the reasoning is dropped, and so is white space at the beginning of the text if a region came before the
+  // text. White space at the very beginning of the output belongs to the text.
   if (sink.all.empty() && (kind == OutputDelta::Kind::reasoning || sink.after_region)) {
     sink.held.clear();
     text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));

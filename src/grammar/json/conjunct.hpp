@@ -1,7 +1,7 @@
-// What a schema demands of a value, as a list of alternatives: a value is valid if it satisfies at least one of them. An alternative
+// The demands of a schema on a value, as a list of alternatives: a value is valid if it satisfies at least one of them. An alternative
 // (Conjunct) has limits for each JSON type: bounds for numbers, lengths for strings, and so on. All keywords that apply to the same value
 // (siblings, allOf, $ref) are merged into these limits. The schemas of a list's items and of an object's properties are not merged; they
-// are kept as a set (SchemaSet), all of which must hold.
+// are kept as sets of schemas (SchemaSet), all of which must hold.
 #pragma once
 
 #include <cstdint>

@@ -41,8 +41,8 @@ Regex SchemaCompiler::string_content(const StringLimits& limits) {
 Regex SchemaCompiler::number_content(const NumberLimits& limits) {
   Regex out = store_.number(limits.spec);
   for (const NumberSpec& spec : limits.excluded) {
-    // If reads_all_exponents() is false, the automaton of the excluded numbers does not recognise all of them when they are written with
-    // an exponent. So that no excluded number gets through in this way, exponents are not allowed at all then.
+    // If reads_all_exponents() is false, the automaton of the excluded numbers does not recognise every way to write these numbers with an
+    // exponent. Then exponents are not allowed at all, because otherwise an excluded number could get through.
     if (limits.spec.allows_exponent() && !spec.reads_all_exponents()) {
       ByteSet digits = ByteSet::range('0', '9');
       digits.add('-');

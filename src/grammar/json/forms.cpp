@@ -9,9 +9,9 @@ namespace tessera::grammar {
 namespace {
 
 constexpr std::size_t kPlainDigits = 16;  // about as many digits as a double can hold
-// For multipleOf, the automaton keeps a remainder for each count of digits. If there are more possible remainders than this limit, the
-// number of digits before the point is not limited: it would take too long to find out which beginnings of a number can still become a
-// multiple within the digits that are left.
+// The most remainders of multipleOf with which the number of digits before the point of a plain number is limited. The limit makes the
+// automaton keep a remainder for each count of digits. With more remainders it would take too long to find out which beginnings of a number
+// can still become a multiple within the digits that are left; then the number of digits before the point is not limited.
 constexpr std::uint64_t kMostPlainSteps = 64;
 
 // Numbers of digits that a plain number may have before and after its point: enough to write a number between the bounds, however close the

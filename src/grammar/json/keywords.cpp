@@ -222,7 +222,7 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
   }
   if (const Json* names = json.find("propertyNames")) out.names = set_of(*names, schema.path + "/propertyNames");
   if (const Json* required = json.find("required")) {
-    // Draft 3's boolean, which belongs to the property that has this schema.
+    // This is draft 3's boolean `required`, a demand on the object whose property has this schema (handled with `properties` above).
     if (required->boolean() != nullptr && draft_ == Draft::draft4) return;
     for (const Json& item : list_in(schema, "required", *required)) {
       const std::string& name = name_in(schema, "required", item);

@@ -36,7 +36,7 @@ class SchemaCompiler {
   [[nodiscard]] SchemaSet set_of(const Json& json, const std::string& path) { return {id_of(json, path) * 2}; }
   [[nodiscard]] static Signed negated(Signed s) noexcept { return s ^ 1u; }
 
-  // --- Turn keywords into alternatives. Each of these functions may fail with unsupported, and the path.
+  // --- Turn keywords into alternatives. Each of these functions may fail with ErrorCode::unsupported; the error has the keyword's path.
   [[nodiscard]] const Alternatives& alternatives(Signed schema);
   [[nodiscard]] Alternatives alternatives(const SchemaSet& set);
   [[nodiscard]] Alternatives of_schema(const Schema& schema);

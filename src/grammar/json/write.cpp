@@ -160,7 +160,7 @@ void SchemaCompiler::write_values(const std::vector<const Json*>& values, std::v
       case Type::string: texts.push_back(*value->string()); break;
       case Type::array:
       case Type::object:
-        // The matcher may have to follow all n forms at the same time, which takes more than n steps.
+        // Each further form costs more fuel, because the matcher may have to follow all forms at the same time.
         fuel_.spend(1 + forms.size() / 2, "too many of its values are objects and lists");
         forms.push_back(write_value(*value, 0));
         break;

@@ -44,7 +44,7 @@ void SchemaCompiler::write_some(const ArrayLimits& array, std::vector<Form>& out
 
 // Writes one form for each way to place the demands of array.some. A demand has two kinds of places. Either the item with a certain index
 // satisfies it, where the index is below `first`; or some item after the first `first` items does. `behind`: the demands that were
-// already placed after the first items.
+// already placed after the first `first` items.
 void SchemaCompiler::place_some(ArrayLimits array, std::vector<ArrayLimits::Some> behind, std::vector<Form>& out) {
   fuel_.spend(20, "it asks in too many ways for some item or some member");
   std::uint32_t first = std::max(static_cast<std::uint32_t>(array.prefix.size()), array.min == 0 ? 0 : array.min - 1);

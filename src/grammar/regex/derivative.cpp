@@ -1,5 +1,5 @@
-// Functions of RegexStore that are computed when asked for: derivatives, possible first bytes, emptiness; and the conversion of texts to
-// expressions.
+// RegexStore's functions that compute their results only when they are asked for: derivatives, possible first bytes, emptiness. Also the
+// conversion of texts to expressions, and import().
 #include <algorithm>
 
 #include "grammar/regex/regex_store.hpp"
@@ -165,8 +165,8 @@ bool RegexStore::is_empty(Regex r) {
   }
 }
 
-// Appends sets of bytes to `out`, so that two bytes have the same derivative of r if each set contains both bytes or neither of them. The
-// caller must treat every byte as a class of its own if `out` then has more sets than are allowed, because some sets may be missing.
+// Appends sets of bytes to `out`, so that two bytes have the same derivative of r if each set contains both bytes or neither of them. If
+// `out` then has more than 64 sets, some sets may be missing, and the caller must treat every byte as a class of its own.
 void RegexStore::front_sets(Regex r, std::vector<ByteSet>& out) {
   const Node node = nodes_[r];
   switch (node.kind) {
@@ -220,7 +220,7 @@ unsigned RegexStore::classes_of(std::span<const Regex> list, std::array<std::uin
     if (static_cast<std::size_t>(at) == known.size()) known.push_back(signatures[byte]);
     classes[byte] = static_cast<std::uint8_t>(std::min<std::ptrdiff_t>(at + 1, 255));
   });
-  if (known.size() > 254) return 0;  // class numbers are bytes, so there cannot be more
+  if (known.size() > 254) return 0;  // too many classes: their numbers must fit into bytes
   return static_cast<unsigned>(known.size() + 1);
 }
 
@@ -401,7 +401,7 @@ Regex RegexStore::import(const RegexStore& from, Regex r, std::vector<Regex>& do
         out = repeat(import(from, node.a, done), node.min, node.max);
         break;
       case Kind::number:
-        out = number(from.numbers_[node.a]);  // a grammar's numbers have always read no digit yet
+        out = number(from.numbers_[node.a]);  // the numbers of a grammar are always in their start state
         break;
     }
     done[r] = out;

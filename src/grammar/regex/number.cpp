@@ -137,7 +137,7 @@ NumberState to_point(const NumberSpec& spec, NumberState state) {
   return state;
 }
 
-// Compares a number with a bound: returns -1, 0 or 1. `magnitude` is the same for their absolute values.
+// Compares a number with a bound: returns -1, 0 or 1. `magnitude`: the result (-1, 0 or 1) of comparing their absolute values.
 int against(const NumberBound& bound, bool negative, int magnitude) {
   if (negative != bound.value.negative) return negative ? -1 : 1;
   return negative ? -magnitude : magnitude;

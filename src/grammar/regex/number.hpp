@@ -17,7 +17,7 @@ struct Decimal {
   bool negative = false;
   std::string whole, fraction;
 
-  // Parses the text of a JSON number; nullopt if its exponent would make it longer than kLongest digits.
+  // Parses the text of a JSON number; nullopt if the number has more than kLongest digits when it is written without an exponent.
   static constexpr std::size_t kLongest = 1100;
   [[nodiscard]] static std::optional<Decimal> parse(std::string_view text);
   [[nodiscard]] bool zero() const noexcept { return whole.empty() && fraction.empty(); }

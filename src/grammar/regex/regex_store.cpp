@@ -44,7 +44,7 @@ Regex RegexStore::intern(Node node, std::span<const Regex> list) {
   }
   const auto id = static_cast<Regex>(nodes_.size());
   empty_.push_back(0);
-  nodes_.push_back(node);  // comes last, so that nothing refers to what was added above if there is no memory
+  nodes_.push_back(node);  // comes last: if an allocation above fails, no node refers to the entries that were added
   index_.add(h, id);
   return id;
 }
@@ -98,7 +98,7 @@ void RegexStore::flatten(Kind kind, Regex r, std::vector<Regex>& out) const {
     out.push_back(r);
     return;
   }
-  const auto parts = list(r);  // none of them is a list itself, because lists are flattened when they are made
+  const auto parts = list(r);  // none of them is of this kind itself, because such nodes are flattened when they are made
   out.insert(out.end(), parts.begin(), parts.end());
 }
 

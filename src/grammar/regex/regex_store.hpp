@@ -35,7 +35,7 @@ class RegexStore {
   Regex literal(std::string_view text);                          // matches exactly these bytes
   Regex character(const CharSet& set, Spelling spelling);        // matches one character of the set
   Regex literal(std::string_view utf8, Spelling spelling);       // matches these characters, in any way they may be written
-  // Matches any of these texts. The expression is a tree by first characters, so a thousand texts cost no more than their letters.
+  // Matches any of these texts. The expression is a tree over the texts' characters: texts with the same beginning share its nodes.
   Regex literals(std::vector<std::string> texts, Spelling spelling);
   Regex concat(Regex a, Regex b);
   Regex concat(std::span<const Regex> parts);
@@ -55,14 +55,16 @@ class RegexStore {
   [[nodiscard]] const ByteSet& first(Regex r);
   // Divides the 256 bytes into classes: all bytes of a class have the same derivative of r (or of each expression of the list). So a
   // derivative is computed once for each class, not for each byte. Sets classes[b] to the class of byte b, and returns the number of
-  // classes. Class 0 has the bytes with which no text of r begins.
+  // classes. Class 0 has the bytes with which no text of r begins. If there are more than 255 classes, returns 0: then only class 0 can be
+  // relied on, and each other byte must be treated as a class of its own.
   unsigned classes(Regex r, std::array<std::uint8_t, 256>& classes) { return classes_of({&r, 1}, classes); }
   unsigned classes_of(std::span<const Regex> list, std::array<std::uint8_t, 256>& classes);
-  // Returns whether r matches no text. If r contains an intersection or a complement, the answer takes a search over derivatives.
+  // Returns whether r matches no text. If r contains an intersection, a complement or a number, the answer may take a search over
+  // derivatives.
   [[nodiscard]] bool is_empty(Regex r);
   [[nodiscard]] bool matches(Regex r, std::string_view text);
-  // Returns true if each sequence of at most n characters of the set, written in UTF-8 without escapes, is the beginning of some text of
-  // r. Returns false if that is not so, or if it is not easy to find out.
+  // Returns true if every sequence of at most n characters of the set, written in UTF-8 without escapes, is the beginning of some text of
+  // r. May return false although that is so, if it is not easy to find out.
   [[nodiscard]] bool absorbs(Regex r, const CharSet& set, std::uint32_t n);
   [[nodiscard]] bool searches(Regex r) const noexcept { return nodes_[r].search; }  // true: is_empty(r) has to search
 
@@ -79,9 +81,9 @@ class RegexStore {
   struct Node {
     Kind kind;
     bool nullable = false;
-    bool search = false;     // true: it contains an intersection, a complement or a number, so whether it is empty needs a search
-    bool pure_json = false;  // true: all its texts are whole characters as a JSON string writes them; false: not known
-    bool finite = false;     // true: it has finitely many texts; false: not known
+    bool search = false;     // true: the expression contains an intersection, a complement or a number, so is_empty() has to search
+    bool pure_json = false;  // true: all texts of the expression are whole characters as a JSON string writes them; false: not known
+    bool finite = false;     // true: the expression has finitely many texts; false: not known
     std::uint32_t a = 0, b = 0;      // operands; for a list: its first index in lists_, and its size
     std::uint32_t min = 0, max = 0;  // bounds of a repetition
     std::uint32_t height = 1;

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 
 namespace tessera::jinja {
-namespace methods {  // a namespace, because some have the same names as filters
+namespace methods {  // a namespace, because some methods have the same names as filters
 namespace {
 
 using Method = Value (*)(Evaluator&, const Value& self, const Args&);

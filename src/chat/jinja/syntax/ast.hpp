@@ -45,7 +45,7 @@ struct Expr {
   ExprKind kind;
   bool truth = false;      // value of a boolean
   std::uint32_t line = 0;
-  std::uint32_t depth = 1; // height of the tree below this node
+  std::uint32_t depth = 1; // height of the tree whose root is this node; 1 for a node without children
   Name name = 0;
   std::int64_t integer = 0;
   double floating = 0;

@@ -104,7 +104,7 @@ class Lexer {
     if (sign == '-') {
       text = rstripped(text);
     } else if (sign != '+' && !before_variable) {
-      const std::size_t line = text.rfind('\n') + 1;  // 0 if the text is on the template's first line
+      const std::size_t line = text.rfind('\n') + 1;  // where the text's last line begins; 0 if the text has no line end
       if ((line > 0 || line_starting_) && skip_space(text, line) == text.size()) text = text.substr(0, line);
     }
     if (!text.empty()) add(TokenKind::data, std::string(text));
@@ -162,7 +162,7 @@ class Lexer {
   // Reads the tokens inside a tag, up to the tag's end.
   void inside(bool variable) {
     const std::uint32_t opened = line_;
-    std::string brackets;  // the brackets that are open; while there are any, the tag cannot end
+    std::string brackets;  // the closing brackets that are still missing; while there are any, the tag cannot end
     for (;;) {
       const std::size_t space = skip_space(source_, at_);
       if (space > at_) advance(space);
@@ -315,7 +315,7 @@ class Lexer {
   std::string_view source_;
   std::size_t at_ = 0;
   std::uint32_t line_ = 1;
-  bool line_starting_ = true;  // true: the last text token ended with a line end
+  bool line_starting_ = true;  // true: a line end was the last byte that advance() has passed; also at the template's beginning
   std::vector<Token> tokens_;
 };
 

@@ -22,7 +22,9 @@ enum class TokenKind : std::uint8_t {
 struct Token {
   TokenKind kind;
   std::uint32_t line;
-  std::string text;  // meaning of data and strings (escapes resolved); other tokens as they are written
+  // data: the text. string: its value, with escapes resolved. name, number, op: as written ("_" in decimal numbers left out). Begin or end
+  // of a tag, and `end`: empty.
+  std::string text;
 
   [[nodiscard]] bool is(TokenKind k, std::string_view t) const { return kind == k && text == t; }
   [[nodiscard]] bool is_op(std::string_view t) const { return is(TokenKind::op, t); }

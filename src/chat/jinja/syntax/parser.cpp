@@ -61,7 +61,8 @@ class Parser {
     }
   }
 
-  // Parses the body of a tag, up to and including the tag named `end`.
+  // Parses the rest of a tag (an optional ":", and "%}") and its body, up to and including the name of the closing tag `end`. The caller parses
+  // the "%}" after this name.
   Body body_until(std::string_view end) {
     s_.skip_op(":");
     block_end();

@@ -145,7 +145,7 @@ const Expr* parse_number(ParserState& s) {
   std::erase(digits, '_');
   if (token.kind == TokenKind::floating) {
     Expr& expr = s.make(ExprKind::floating, token.line);
-    // If the number is too large or too small, from_chars does not set the value. As in Python it is then infinite or 0.
+    // If the number is too large or too small, from_chars does not set the value. As in Python, the value is infinity or 0 in this case.
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), expr.floating);
     if (error == std::errc::result_out_of_range) {
       expr.floating = digits.find("e-") == digits.npos && digits.find("E-") == digits.npos

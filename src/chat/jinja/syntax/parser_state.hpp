@@ -76,7 +76,7 @@ class ParserState {
 // Parsers of parts of the grammar, each in a file of its own.
 const Expr* parse_expression(ParserState& state);
 const Expr* parse_without_condition(ParserState& state);          // does not parse "a if b else c"
-// "a, b" is a tuple without brackets; a single expression is returned as it is.
+// Parses a tuple without brackets ("a, b"), or one expression, which is returned as it is. `with_condition`: parses "a if b else c" too.
 const Expr* parse_tuple(ParserState& state, bool with_condition);
 const Expr* parse_filters(ParserState& state, const Expr* operand);  // "| a | b" after an operand
 const Expr* parse_filter(ParserState& state, const Expr* operand);   // one filter "a(b)", without the bar before it

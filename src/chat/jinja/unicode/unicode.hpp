@@ -28,7 +28,7 @@ namespace tessera::jinja {
 [[nodiscard]] bool is_lower(std::uint32_t character) noexcept;
 
 enum class Case : std::uint8_t { upper, lower, title };
-// Appends one character to `out`, converted to upper or lower case (`to`). The character is at offset `at` of the text `whole`. The whole
+// Appends one character to `out`, converted to the case `to`. The character is at offset `at` of the text `whole`. The whole
 // text is needed because a Greek sigma at the end of a word has another lower case than elsewhere.
 void append_in_case(Text& out, std::string_view whole, std::size_t at, Case to, TextOrigin origin);
 [[nodiscard]] Text to_case(const Text& text, Case upper_or_lower);

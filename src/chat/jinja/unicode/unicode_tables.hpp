@@ -14,7 +14,7 @@ struct Mapping {
   std::uint32_t first, last, step;
   std::int32_t delta;
 };
-// A character that is converted to several characters; the text has these in UTF-8.
+// A character that is converted to several characters. `text`: these characters in UTF-8.
 struct Several {
   std::uint32_t character;
   const char* text;
