@@ -15,7 +15,7 @@ Options that change results:
 - kv: the type in which keys and values are stored: "f32", "f16", "bf16", "int8", "fp8", "int4", or "k8v4" (keys in 8 bits, values in 4).
   "auto": "f32" if the model's weights are F32, else "f16".
 - numerics: the arithmetic. "auto": the format of the weights decides, and the bits of a result do not depend on what else is computed in the
-  same step. (On a GPU they do.) "invariant": the bits are also the same on every CPU. "bf16": products in bf16 for quantised weights too.
+  same step. (On a GPU they may.) "invariant": the bits are also the same on every CPU. "bf16": products in bf16 for quantised weights too.
   "fastest": like "auto", but on CPUs with AMX faster for long prompts, and the last bits depend on the batch. "reference": f32, each operation
   rounded by itself; slow, for comparison.
 - activations: "model" rounds the inputs of matrix products as a quantised folder says. "auto" does not.

@@ -240,7 +240,7 @@ not call the scheduler or the request.)")
           },
           "Computes one step. Returns False if there is nothing to do. Only with driver=False.")
       .def("drain", &drain, nb::kw_only(), nb::arg("wait") = true,
-           "Refuses further requests, and waits until all submitted requests have ended.")
+           "Refuses further requests. wait=True: returns when all submitted requests have ended. False: returns at once.")
       .def(
           "close",
           [](const SchedulerHandle& self) {

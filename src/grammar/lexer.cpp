@@ -41,7 +41,9 @@ std::uint32_t Lexer::start(std::span<const std::uint32_t> terminals) {
   return intern(scratch_);
 }
 
-// Computes next() for this byte, and stores it for all bytes that lead to the same state.
+// Computes next() for this byte, and stores the result. If the byte belongs to a class of bytes with the same derivatives
+// (RegexStore::classes_of()), stores the result for all bytes of the class. Exception: if no text of the state begins with the byte, stores
+// kDead for this byte only.
 std::uint32_t Lexer::compute(std::uint32_t state, unsigned byte) {
   if (!firsts_[states_[state].first].has(byte)) {
     transitions_.set(state, byte, kDead);

@@ -15,7 +15,8 @@
 
 namespace tessera::grammar {
 
-using MaskWords = std::vector<std::uint64_t>;  // [tokens / 64]: token t is bit t % 64 of word t / 64
+// A set of tokens: one bit for each token of the vocabulary  [(tokens + 63) / 64]. Token t is bit t % 64 of word t / 64.
+using MaskWords = std::vector<std::uint64_t>;
 
 struct TrieNode {
   std::uint32_t skip;

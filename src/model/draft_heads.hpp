@@ -42,7 +42,7 @@ struct HeadRow {
   std::uint64_t position = 0;
   Token token = 0;
   const float* hidden = nullptr;  // [d_model]
-  std::uint64_t guess = 0;        // number of guesses before this one, since the model's last step
+  std::uint64_t guess = 0;        // guesses that were made before this one, since the model's last step
 };
 
 // The functions of one kind of draft heads.

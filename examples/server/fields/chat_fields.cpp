@@ -309,14 +309,14 @@ std::optional<ToolChoice> read_tool_choice(const Json* json, const std::string& 
   const std::string type = fields.need(fields.choice("type", {"function", "custom", "allowed_tools"}), "type");
   if (type != "allowed_tools") {
     choice.kind = Choice::required;
-    const Json* inner = fields.object(type);  // OpenAI's chat nests the name, its responses do not
+    const Json* inner = fields.object(type);  // OpenAI's Chat Completions API nests the name in an object, its Responses API does not
     const Json* name = inner != nullptr ? inner->find("name") : fields.any("name");
     if (name == nullptr || name->string() == nullptr) fields.refuse("function.name", "This field is missing.");
     choice.name = *name->string();
     if (const Json* space = fields.any("namespace"); space != nullptr && space->string() != nullptr) choice.space = *space->string();
     return choice;
   }
-  const Json* inner = fields.object("allowed_tools");  // OpenAI's chat nests the list of tools, its responses do not
+  const Json* inner = fields.object("allowed_tools");  // OpenAI's Chat Completions API nests the list of tools, its Responses API does not
   Fields allowed(inner != nullptr ? *inner : *json, inner != nullptr ? path + ".allowed_tools" : path);
   if (allowed.choice("mode", {"auto", "required"}).value_or("auto") == "required") choice.kind = Choice::required;
   for (const Json& tool : *allowed.need(allowed.list("tools"), "tools")) {

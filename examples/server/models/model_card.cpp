@@ -24,8 +24,8 @@ using tessera::Settings;
 
 namespace {
 
-// Return the value of a key of the file as a number or as a text, for keys that are not settings of the library; nullopt if the file has no
-// such key or its value has another type.
+// Return the value of a key of the file, for keys that are not settings of the library. whole_of() returns an integer that is not negative,
+// text_of() a text. If the file has no such value, whole_of() returns nullopt, and text_of() an empty text.
 std::optional<std::uint64_t> whole_of(const Settings& settings, const char* key) {
   const auto found = settings.find_key(key);
   if (!found) return std::nullopt;

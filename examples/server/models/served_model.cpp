@@ -101,8 +101,9 @@ std::vector<std::string> markers(const OutputFormat& format, RegionKind kind, st
   return found;
 }
 
-// Returns a grammar for whole answers. `text` is the grammar of an answer's text. The result also allows reasoning in front of the text, and
-// the markers of `format`.
+// Returns a grammar for whole answers: the markers of `format`, and a text that matches `text`. in_reasoning: the prompt has begun
+// reasoning, so an answer first ends this reasoning. may_reason: an answer may begin with reasoning. Formats with recipients, or with
+// opening markers of text, use neither.
 Grammar as_answer(const OutputFormat& format, const Grammar& text, bool in_reasoning, bool may_reason) {
   if (format.recipients) return value_or_refuse(Grammar::sequence({value_or_refuse(Grammar::literal(format.recipients->text)), text}));
   const auto opens = markers(format, RegionKind::text, &OutputRegion::open);

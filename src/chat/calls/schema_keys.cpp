@@ -13,11 +13,6 @@ void refuse(const std::string& path, std::string_view what) {
                                  "this output format cannot hold a call to {}", what)};
 }
 
-bool is_type(const Json& schema, std::string_view type) {
-  const Json* said = schema.find("type");
-  return said != nullptr && *said == Json(type);
-}
-
 std::vector<Property> properties_of(const Json& schema, const JsonSchemaOptions& options, const std::string& path) {
   // additionalProperties is accepted with any value, because the grammar only ever writes listed properties.
   check_keys(schema, {"type", "properties", "required", "additionalProperties", "$defs", "definitions"}, path, options);

@@ -21,9 +21,6 @@ struct Property {
 
 [[noreturn]] void refuse(const std::string& path, std::string_view what);
 
-// Returns whether the schema's keyword `type` is exactly this type (and not a list of types).
-[[nodiscard]] bool is_type(const Json& schema, std::string_view type);
-
 // Returns the properties of an object, in the schema's order. A keyword that limits the object in another way (minProperties, for
 // example) is an error or is ignored, as the options say. Fails if `required` names a property that the schema does not list.
 [[nodiscard]] std::vector<Property> properties_of(const Json& schema, const JsonSchemaOptions& options,

@@ -49,9 +49,9 @@ class Calls {
     }
   }
 
-  // Makes sure that the schema of each tool can be expressed in the format's call syntax. If a schema cannot be, tries to ignore its
-  // unsupported keywords, and then a looser schema (loosened()). If even that fails, drops the tool. Returns one warning for each tool
-  // whose schema is not followed completely. Fails if no tool is left.
+  // Makes sure that the schema of each tool can be expressed in the format's call syntax. If a schema cannot be expressed, tries the
+  // schema without its unsupported keywords, and then a looser schema (loosened()). If even that fails, drops the tool. Returns one warning
+  // for each tool whose schema is not followed completely. Fails if no tool is left.
   std::vector<std::string> loosen() {
     std::vector<std::string> warnings;
     std::vector<Tool> kept;

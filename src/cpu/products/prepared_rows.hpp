@@ -67,8 +67,8 @@ struct RowLayout {
   return row;
 }
 
-// Returns where byte `at` of a row is, in a group of `group` rows whose lines alternate: the distance in bytes from the row's first byte.
-// group_at() returns where the first byte of a row is.
+// Return places in rows that are stored in groups of `group` rows whose lines alternate. group_at() returns the distance in bytes from the
+// first row's first byte to the first byte of row `row`. in_group() returns the distance from a row's first byte to its byte `at`.
 [[nodiscard, gnu::always_inline]] constexpr std::size_t in_group(std::size_t at, std::size_t group) noexcept {
   return at / 64 * 64 * group + at % 64;
 }

@@ -7,11 +7,11 @@ namespace {
 
 // When a token is added, it is counted as a follower of only the kCounted longest suffixes of the sequence, because each suffix takes time.
 constexpr int kCounted = 32;
-// The doubt in the counts of a suffix, because few occurrences say little. A suffix of n tokens counts as if it had occurred kDoubt / n
+// Few occurrences of a suffix say little about the next token. So a suffix of n tokens counts as if it had occurred kDoubt / n
 // more times, each time with an unknown token after it. The probability of the unknown tokens remains open, and is divided among the tokens
 // that followed shorter suffixes.
 constexpr float kDoubt = 2.0f;
-constexpr float kLeastOpen = 0.05f;  // shorter suffixes are used while more than this much probability is open
+constexpr float kLeastOpen = 0.05f;  // shorter suffixes are used while more than this share of the probability is open
 constexpr int kMostEdges = 64;       // only the latest edges of a state are used, at most this many
 
 }  // namespace

@@ -29,7 +29,7 @@ struct Identity {
   std::string model;  // architecture and a hash of all weights
   std::string backend;
   std::vector<Family> families;
-  std::string spec;  // spec_text(): all fields of ModelSpec that change results, windows included
+  std::string spec;  // spec_text(): the fields of ModelSpec that change what the model computes for a sequence, windows included
 };
 
 // Returns a text with the names of the kernel families that compute a sequence with these KV types. If all operations have the same

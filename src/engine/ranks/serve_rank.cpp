@@ -9,7 +9,6 @@
 #include "core/fp_state.hpp"
 #include "core/guard.hpp"
 #include "core/printable.hpp"
-#include "cpu/cpu_backend.hpp"
 #include "engine/load/load_parts.hpp"
 #include "engine/load/make_backend.hpp"
 #include "engine/load/plan.hpp"

@@ -188,7 +188,7 @@ void SchemaCompiler::read_object(const Schema& schema, ObjectLimits& out) {
     for (const auto& [name, value] : object_in(schema, "properties", *properties)) {
       out.properties.push_back({name, set_of(value, fmt::format("{}/properties/{}", schema.path, name))});
       additional.names.push_back(name);
-      // Draft 3 has a boolean `required` in the property's own schema.
+      // In draft 3 (read as Draft::draft4), `required` is a boolean in the property's own schema. `required: true` is refused.
       const Json* needed = draft_ == Draft::draft4 ? value.find("required") : nullptr;
       if (needed != nullptr && is_true(*needed)) refuse(schema, "properties", "draft 3's required: true");
     }

@@ -101,7 +101,7 @@ void spell_escapes(const CharSet& set, std::vector<ByteSequence>& out) {
     if (range.low <= 0xFFFF) spell_units(range.low, std::min(range.high, 0xFFFFu), {}, out);
     if (range.high <= 0xFFFF) continue;
     const std::uint32_t low = std::max(range.low, 0x10000u) - 0x10000, high = range.high - 0x10000;
-    const std::uint32_t first = low >> 10, last = high >> 10;  // high surrogates; each stands before 1024 low ones
+    const std::uint32_t first = low >> 10, last = high >> 10;  // high surrogates, minus 0xD800; 1024 low surrogates can follow each
     for (std::uint32_t lead = first; lead <= last;) {
       const std::uint32_t from = lead == first ? low & 0x3FF : 0, to = lead == last ? high & 0x3FF : 0x3FF;
       std::uint32_t until = lead;

@@ -24,8 +24,8 @@ using CharSet = std::vector<CharRange>;
 [[nodiscard]] inline CharSet any_char() { return {{0, 0xD7FF}, {0xE000, 0x10FFFF}}; }
 
 // How characters are written. utf8: as UTF-8. json: as in a JSON string, where any character may also be an escape (\u0041). json_plain:
-// as json, but escapes are allowed only for characters that must be escaped or are not ASCII, so that most texts can be written in only
-// one way.
+// as json, but printable ASCII characters that need no escape are not escaped (exception: '/' may be), so that most texts can be written in
+// only one way.
 enum class Spelling : std::uint8_t { utf8, json, json_plain };
 inline constexpr unsigned kSpellings = 3;
 

@@ -21,10 +21,12 @@ struct PatternOptions {
   Dot dot = Dot::line;
 };
 
-// Parses a pattern. An error says at which byte of the pattern it is.
+// Parses a pattern. Throws Refusal if the pattern is malformed or not supported; the error names the byte of the pattern at which this was
+// seen.
 [[nodiscard]] Regex parse_pattern(RegexStore& store, std::string_view pattern, const PatternOptions& options);
 
-// Parses a character class, "[a-z\d]" or "[^...]". `at` is the offset after the opening bracket; it is moved to the end of the class.
+// Parses a character class, "[a-z\d]" or "[^...]". `at` is the offset after the opening bracket; it is moved to the byte after
+// the closing bracket.
 [[nodiscard]] CharSet parse_class(std::string_view text, std::size_t& at, EscapePlace place = EscapePlace::in_class);
 
 }  // namespace tessera::grammar

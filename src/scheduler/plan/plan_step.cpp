@@ -144,8 +144,8 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
   //   chance that the draft is accepted / (seconds of its row + seconds to make it)  >  margin * tokens of the step / seconds of the step
   // The chance of a request's k-th draft is draft_chance^k, because the drafts before it must be accepted too. The step's tokens are its
   // rows without drafts, plus the chances of the drafts that were added before. All requests get their k-th draft before any request gets
-  // draft k + 1. No request is preempted to make room for drafts. Exception: a request that wants drafts at any cost (draft_chance is
-  // infinite) gets each draft for which there are rows and pages.
+  // draft k + 1. A draft is also left out if the step would then take longer than limits_.seconds. No request is preempted for drafts.
+  // Exception: a request that wants drafts at any cost (draft_chance is infinite) gets each draft for which there are rows and pages.
   void draft() {
     if (!plan_.preempted.empty() || plan_.shares.empty()) return;
     const StepLoad none = plan_.load;

@@ -22,9 +22,9 @@
 
 namespace tessera {
 
-// The outputs that the grammar allows:
-//   required    reasoning (if the format has it), then calls
-//   at_once     calls; if the prompt has begun reasoning: the rest of this reasoning, then calls
+// The outputs that the grammar allows. If the prompt has begun reasoning, every output first ends this reasoning.
+//   required    calls; before them the model may reason, if the format has reasoning
+//   at_once     calls, without new reasoning
 //   after_text  any text, then calls
 //   automatic   text, with or without calls
 // In formats whose calls have no opening marker (Llama's), a call looks like text, so `automatic` does not constrain calls.

@@ -68,7 +68,7 @@ Value indent(Evaluator& e, const Value& value, const Args& args) {
   }
   const Value whole = to_string(e, value);
   std::vector<Line> lines = lines_of(e, whole.bytes());
-  // If the text ends with a line end, an empty line follows it.
+  // An empty text is one empty line. If a text ends with a line end, an empty line follows.
   if (lines.empty() || lines.back().next != lines.back().end) {
     lines.push_back({whole.text().size(), whole.text().size(), whole.text().size()});
   }

@@ -99,7 +99,8 @@ class Lexer {
     return at + 1 < source_.size() && (source_[at + 1] == '{' || source_[at + 1] == '%' || source_[at + 1] == '#');
   }
 
-  // Adds the text before a tag as a token. White space at its end is removed, if the tag's sign ("{%-") or lstrip_blocks says so.
+  // Adds the text before a tag as a token. Removes white space from the end of the text. Sign '-' ("{%-"): all of it. No sign, and the tag
+  // is not a variable's: the white space before the tag on its line, as with lstrip_blocks.
   void emit_data(std::string_view text, char sign, bool before_variable) {
     if (sign == '-') {
       text = rstripped(text);
@@ -110,10 +111,9 @@ class Lexer {
     if (!text.empty()) add(TokenKind::data, std::string(text));
   }
 
-  // Looks for the end of a tag at offset `at`. `end`: the end's text ("%}", "}}" or "#}"). Before it there may be a sign, if `signs`
-  // contains the sign. Returns the offset behind the end and behind the white space that is removed after the tag. If the sign is '-',
-  // all white space is removed; if there is no sign and `trim` is true, one line end; otherwise nothing. nullopt: there is no end of a
-  // tag at `at`.
+  // Looks for the end of a tag at offset `at`. `end`: the end's text ("%}", "}}" or "#}"). `signs`: the signs that may stand before `end`.
+  // Returns the offset behind the end and behind the white space that is removed after the tag; nullopt if no end begins at `at`. Removed
+  // is: after the sign '-' all white space; without a sign, and if `trim` is true, one line end; otherwise nothing.
   [[nodiscard]] std::optional<std::size_t> tag_end(std::size_t at, std::string_view end, std::string_view signs,
                                                    bool trim) const {
     const std::string_view rest = source_.substr(at);

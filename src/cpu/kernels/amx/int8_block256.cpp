@@ -19,7 +19,9 @@ namespace {
 
 constexpr std::size_t kChunk = 2;             // superblocks unpacked at a time: 18 KB of B tiles, which stay in L1
 constexpr std::size_t kMaxRows = 512;
-constexpr std::size_t kTaskPanels = 16;       // panels of a group, for which RowParts are gathered once; their sums wait in L2
+// The most panels of a group. RowParts are gathered once for all panels of a group. Between two spans, the panels' sums of products
+// (Scratch::sums) stay in L2.
+constexpr std::size_t kTaskPanels = 16;
 constexpr std::size_t kSpanValues = 1 << 20;  // activations of a span, which all panels of a group multiply: they stay in L2
 constexpr std::size_t kSpanBlocks = 64;
 
