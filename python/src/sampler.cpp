@@ -196,7 +196,9 @@ void bind_chain(nb::module_& m) {
                        "dynamic_temperature"),
                    s;
           },
-          self_policy, nb::arg("low") = 0.5f, nb::arg("high") = 1.5f, nb::arg("exponent") = 1.0f)
+          self_policy, nb::arg("low") = 0.5f, nb::arg("high") = 1.5f, nb::arg("exponent") = 1.0f,
+          "Divides every logit by a temperature between low (where the model is certain) and high (where it is not): low + (high "
+          "- low) * (H / ln n)^exponent, with the entropy H of the n candidates.")
       .def(
           "top_k",
           [](ChainSpec& s, std::size_t k) -> ChainSpec& {
@@ -204,7 +206,8 @@ void bind_chain(nb::module_& m) {
                        s, [k](sampling::Chain& c) { c.top_k(k); }, "top_k=" + std::to_string(k)),
                    s;
           },
-          self_policy, nb::arg("k"))
+          self_policy, nb::arg("k"),
+          "Keeps the k likeliest tokens.")
       .def(
           "top_p",
           [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& {
@@ -212,7 +215,8 @@ void bind_chain(nb::module_& m) {
                        s, [=](sampling::Chain& c) { c.top_p(p, keep); }, "top_p=" + number(p)),
                    s;
           },
-          self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
+          self_policy, nb::arg("p"), nb::arg("min_keep") = 1,
+          "Keeps the likeliest tokens whose probabilities add up to at least p, and at least min_keep tokens.")
       .def(
           "min_p",
           [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& {
@@ -220,7 +224,8 @@ void bind_chain(nb::module_& m) {
                        s, [=](sampling::Chain& c) { c.min_p(p, keep); }, "min_p=" + number(p)),
                    s;
           },
-          self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
+          self_policy, nb::arg("p"), nb::arg("min_keep") = 1,
+          "Keeps the tokens that are at least p times as likely as the likeliest one.")
       .def(
           "typical_p",
           [](ChainSpec& s, float p, std::size_t keep) -> ChainSpec& {
@@ -228,7 +233,9 @@ void bind_chain(nb::module_& m) {
                        s, [=](sampling::Chain& c) { c.typical_p(p, keep); }, "typical_p=" + number(p)),
                    s;
           },
-          self_policy, nb::arg("p"), nb::arg("min_keep") = 1)
+          self_policy, nb::arg("p"), nb::arg("min_keep") = 1,
+          "Keeps the tokens whose surprise (-ln probability) is nearest to the mean surprise, until their probabilities add up to "
+          "p.")
       .def(
           "top_n_sigma",
           [](ChainSpec& s, float n) -> ChainSpec& {
@@ -236,7 +243,8 @@ void bind_chain(nb::module_& m) {
                        s, [n](sampling::Chain& c) { c.top_n_sigma(n); }, "top_n_sigma=" + number(n)),
                    s;
           },
-          self_policy, nb::arg("n"))
+          self_policy, nb::arg("n"),
+          "Keeps the tokens whose logit is at least the best logit minus n standard deviations of the logits.")
       .def(
           "penalties",
           [](ChainSpec& s, float repetition, float frequency, float presence, std::optional<std::size_t> last_n,
@@ -255,7 +263,8 @@ void bind_chain(nb::module_& m) {
           "Changes the logits of tokens that occurred in the answer; with prompt=True also of tokens in the prompt.")
       .def(
           "logit_bias", [](ChainSpec& s, const nb::dict& biases) -> ChainSpec& { return add_bias(s, biases), s; },
-          self_policy, nb::arg("biases"), nb::sig("def logit_bias(self, biases: dict[int, float]) -> Chain"))
+          self_policy, nb::arg("biases"), nb::sig("def logit_bias(self, biases: dict[int, float]) -> Chain"),
+          "Adds a number to the logit of each of these tokens; -inf removes the token.")
       .def(
           "allow",
           [](ChainSpec& s, const Tokens& t) -> ChainSpec& {
@@ -283,7 +292,9 @@ void bind_chain(nb::module_& m) {
                        "xtc"),
                    s;
           },
-          self_policy, nb::arg("probability") = 0.5f, nb::arg("threshold") = 0.1f, nb::arg("min_keep") = 1)
+          self_policy, nb::arg("probability") = 0.5f, nb::arg("threshold") = 0.1f, nb::arg("min_keep") = 1,
+          "Removes likely tokens, for more varied texts. Acts on a draw only with the chance `probability`. Then, of the tokens "
+          "whose probability is at least `threshold`, only the least likely one stays.")
       .def(
           "dry",
           [](ChainSpec& s, float multiplier, float base, std::size_t allowed, std::optional<std::size_t> last_n,
@@ -303,7 +314,10 @@ void bind_chain(nb::module_& m) {
                    s;
           },
           self_policy, nb::arg("multiplier") = 0.8f, nb::arg("base") = 1.75f, nb::arg("allowed_length") = 2,
-          nb::arg("last_n") = nb::none(), nb::arg("breakers") = nb::none(), nb::arg("prompt") = false)
+          nb::arg("last_n") = nb::none(), nb::arg("breakers") = nb::none(), nb::arg("prompt") = false,
+          "Penalises a token that would continue a repeat: if the last n >= allowed_length tokens occurred before and this token "
+          "followed them, subtracts multiplier * base^(n - allowed_length) from its logit. Repeats do not go beyond the tokens "
+          "`breakers`.")
       .def(
           "mirostat",
           [](ChainSpec& s, float tau, float eta) -> ChainSpec& {
@@ -311,7 +325,9 @@ void bind_chain(nb::module_& m) {
                        s, [=](sampling::Chain& c) { c.mirostat({.tau = tau, .eta = eta}); }, "mirostat"),
                    s;
           },
-          self_policy, nb::arg("tau") = 5.0f, nb::arg("eta") = 0.1f)
+          self_policy, nb::arg("tau") = 5.0f, nb::arg("eta") = 0.1f,
+          "Keeps the mean surprise (-log2 probability) of the drawn tokens near tau bits (mirostat, version 2). eta: how fast the "
+          "limit follows. Usually the last stage.")
       .def(
           "grammar", [](ChainSpec& s, const GrammarHandle& g) -> ChainSpec& { return add_grammar(s, g.box()), s; },
           self_policy, nb::arg("grammar"),

@@ -176,7 +176,7 @@ A request gets the tokens that it would get alone, whatever other requests run.
 - max_unread: a request with this many unread pieces is not computed further until its reader reads.
 - rows: the most tokens of a step. step_seconds: seconds that a step may take while requests decode.
 - weights: the weight of each tenant (policy "fair"); default 1.
-- headroom: how much room is kept for tokens that are still to be drawn, as a share of them, 0 to 1.
+- headroom: 0 to 1. KV pages are kept free for this share of the tokens that running requests may still draw.
 - driver: False: the scheduler has no thread. Your program calls step(), or reads a request, which also calls it.)")
       .def(
           "__init__",

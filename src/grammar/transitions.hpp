@@ -15,7 +15,9 @@ class Transitions {
  public:
   static constexpr std::uint32_t kUnknown = kNone;
 
-  // Adds a state without transitions. If the caller then fails to add its state, the entry serves for the next state.
+  // Adds an entry without transitions, for the next state of the caller. The caller has a list of states of its own: entry i belongs to state
+  // i of that list. If the caller then cannot add its state (no memory), the entry may stay: all new entries are alike, so this entry belongs
+  // to the state that the caller adds next.
   void add_state() { states_.push_back({0, 0, 0, 0}); }
 
   [[nodiscard]] std::uint32_t get(std::uint32_t state, unsigned byte) const noexcept {

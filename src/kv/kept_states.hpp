@@ -28,7 +28,8 @@ inline Status read_state(const KvCache& cache, std::size_t layer, std::uint64_t 
   return cache.memory().read({&part, 1}) ? Status() : device_error("reading a recurrent layer's state");
 }
 
-// Writes bytes [at, at + bytes.size()) of the state that read_state() would read. Same precondition and errors.
+// Writes bytes [at, at + bytes.size()) of the state that read_state() would read. Precondition and errors: as for
+// read_state().
 inline Status write_state(const KvCache& cache, std::size_t layer, std::uint64_t tokens, std::span<const std::byte> bytes,
                           std::uint64_t at = 0) noexcept {
   if (const Elsewhere& elsewhere = elsewhere_of(cache); elsewhere.parts != nullptr) {

@@ -92,9 +92,9 @@ class Sampler {
   // Replaces seed and stream, for a copy that is to draw other tokens.
   void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
 
-  // Returns the sampler as plain numbers, by which a backend can draw instead, so that the logits stay on the device. nullopt if numbers
-  // cannot describe all stages. They can describe at most kMaxSampleSteps stages, in any order: greedy, temperature, top_k, top_p, and
-  // stages of your own that have a step().
+  // Returns the sampler's stages as plain numbers, with which a backend can draw tokens itself, so that the logits stay on the device. Returns
+  // nullopt if there are more than kMaxSampleSteps stages, or a stage that numbers cannot describe. Numbers describe greedy, temperature,
+  // top_k, top_p, and stages of your own that have a step(), in any order.
   [[nodiscard]] std::optional<sampling::Recipe> recipe() const noexcept;
 
  private:

@@ -21,7 +21,8 @@ std::int8_t compare_whole(const std::optional<NumberBound>& bound, std::int8_t s
   return so_far != 0 ? so_far : static_cast<std::int8_t>(sign(digit - bound->value.whole[n]));
 }
 
-// Compares a complete whole part of n digits with the bound's. A whole part with fewer digits than the bound's is smaller.
+// Compares a complete whole part of n digits with the whole part of a bound, and returns -1, 0 or 1. `so_far`: the result of compare_whole()
+// for these digits. A whole part with fewer digits than the bound's is smaller.
 std::int8_t whole_done(const std::optional<NumberBound>& bound, std::int8_t so_far, std::size_t n) {
   return bound && n < bound->value.whole.size() ? std::int8_t{-1} : so_far;
 }

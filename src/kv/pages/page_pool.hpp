@@ -5,7 +5,8 @@
 //   cached  no sequence holds the page, but the prefix index can find it; it is only in memory
 //   clean   like cached, but there is a copy in the file, so evicting the page loses nothing
 //   free    no sequence holds the page, and the index does not know it
-// Cached, clean and free pages are in one list each. The first page of a list was unused for the longest time, and is taken first.
+// There are three lists: of the cached, the clean and the free pages. The first page of a list is the page that was unused longest, and is
+// taken first.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,8 @@ class PagePool {
   [[nodiscard]] bool is_private(PageId id) const noexcept {
     return pages_[id].references == 1 && pages_[id].indexed == nullptr;
   }
-  // Makes the page writable for the only sequence that holds it: takes the page out of the index, if the index has it. Returns true then.
-  // Returns false, and does nothing, if several sequences hold the page.
+  // Makes the page writable for the only sequence that holds it, and returns true. If the index has the page, takes it out of the index
+  // first. If several sequences hold the page, does nothing and returns false.
   bool make_private(PageId id) noexcept;
 
   // Makes sure that there are `n` free pages, for KvPools::State::acquire(). Evicts cached pages if necessary. If pages are being written

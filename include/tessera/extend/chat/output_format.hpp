@@ -104,8 +104,8 @@ struct OutputFormat {
   std::vector<std::string> dropped{};  // markers that are left out of the text: "<|im_end|>"
   std::string between{};               // text that a model may write after reasoning, before the text or calls: "<|start|>assistant"
   std::optional<MessageHeader> header{};  // if set, the parser reads headers instead of the regions' `open`
-  // If set, the answer consists of parts (Recipients). A mark begins a call only if a name and a line end follow it, and if the name is a
-  // known tool's or the body begins with {. Any other mark is text.
+  // If set, the answer consists of parts (Recipients). A mark begins a call if a name and a line end follow the
+  // mark, and if the name is a known tool's or the body begins with {. Any other mark is plain text.
   std::optional<Recipients> recipients{};
 
   // Returns whether `prompt` ends with the marker that opens reasoning, because the template itself wrote "<think>". White space after the

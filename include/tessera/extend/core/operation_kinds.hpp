@@ -48,7 +48,7 @@ enum class StateGroups : std::int32_t {
   cyclic = 1,  // head h uses group h mod groups
 };
 
-// The value of a rope table's index if keys and queries do not rotate.
+// Stands in place of the index of a rope table, in layers whose queries and keys are not rotated.
 inline constexpr std::uint32_t kNoRope = 0xffffffff;
 
 }  // namespace tessera

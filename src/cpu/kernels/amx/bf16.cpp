@@ -1,5 +1,5 @@
-// Matrix products of family bf16 with AMX, for weights in BF16. Their panels have the layout of B tiles (tiles.hpp), so nothing is
-// decoded. With few rows the weights stream from memory.
+// Matrix products of family bf16 with AMX, for weights in BF16. The panels of such weights already have the layout of B tiles (tiles.hpp), so
+// no weight is decoded. With few rows each weight is read once, in the order of the addresses (bf16_panels.hpp).
 #include "cpu/kernels/amx/bf16_panels.hpp"
 #include "cpu/kernels/amx/products.hpp"
 
