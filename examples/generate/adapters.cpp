@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -21,11 +22,13 @@ using tessera::AdapterUse;
 
 namespace {
 
+// Returns the number in a text; infinity if the number is beyond a float's range; nullopt if the text is no number.
 std::optional<float> scale_in(std::string_view text) {
   float scale = 0.0f;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, scale);
-  return error == std::errc() && stop == end ? std::optional(scale) : std::nullopt;
+  if (stop != end || error == std::errc::invalid_argument) return std::nullopt;
+  return error == std::errc() ? scale : std::numeric_limits<float>::infinity();
 }
 
 bool exists(std::string_view path) {
@@ -48,6 +51,12 @@ LoraOption parse_lora(const std::string& text) {
   }
   if (!std::isfinite(*scale)) throw UsageError(fmt::format("--lora: a scale of {}; give a number such as 0.5", tail));
   return {.path = path, .scale = *scale};
+}
+
+void check_lora_files(const Options& options) {
+  for (const LoraOption& lora : options.lora) {
+    if (!exists(lora.path)) throw Failure(tessera::ErrorCode::not_found, fmt::format("{}: there is no such file: give --lora a GGUF adapter or a folder of PEFT", lora.path));
+  }
 }
 
 std::vector<AdapterUse> load_adapters(const Options& options, const tessera::Engine& engine, const std::stop_token& stop) {

@@ -20,6 +20,8 @@ struct LoraOption {
 // Parses FILE or FILE:SCALE. The text after the last colon is the scale if it is a number. Throws UsageError.
 [[nodiscard]] LoraOption parse_lora(const std::string& text);
 
+// Checks that the files of --lora exist, before the model is loaded, which can take long. Throws Failure, which names the file.
+void check_lora_files(const Options& options);
 // Loads the adapters of --lora. Throws Failure or UsageError, which name the file.
 [[nodiscard]] std::vector<tessera::AdapterUse> load_adapters(const Options& options, const tessera::Engine& engine, const std::stop_token& stop);
 

@@ -405,6 +405,7 @@ void check_together(const Options& o) {
   if (!o.lora.empty() && o.mode != Mode::generate && o.mode != Mode::chat && o.mode != Mode::logits && o.mode != Mode::explain) {
     throw UsageError("--lora is for generating text, --chat, --logits and --explain");
   }
+  check_lora_files(o);
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }

@@ -108,6 +108,19 @@ void load_pinned(const Models& models, ModelLoader& loader) {
   }
 }
 
+// Loads the adapters of the pinned models, so that a file that is no adapter for its model is an error now, not at its first request. An
+// adapter for which no memory is left is loaded at its first request.
+void load_their_adapters(const Models& models) {
+  for (const AdapterNames::View& view : models.adapters().views()) {
+    if (!models.is_pinned(view.adapter.model)) continue;
+    try {
+      (void)models.hold(view.adapter.model)->shelf().take(view.adapter.path);
+    } catch (const ApiError& error) {
+      if (error.status == 400) throw Failure(tessera::ErrorCode::invalid_argument, fmt::format("--lora {}: {}", view.adapter.name, error.what()));
+    }
+  }
+}
+
 // Prints the memory and the limits of the only model, and warnings about the model.
 void greet_alone(const Options& options, const Models& models) {
   const ConfiguredModel& configured = models.configured(0);
@@ -188,6 +201,7 @@ int serve(Options options) {
   ModelLoader loader(models, workers, {.engine = options.engine, .scheduler = options.scheduler, .limits = options.server.limits, .chat_template = template_text, .events = events.get(),
                                        .logs = !options.has_one_model()});
   load_pinned(models, loader);
+  load_their_adapters(models);
   // Until here SIGINT and SIGTERM end the program at once. The constructor of EndSignals blocks both signals, and this function waits for
   // them below. Threads that are made from here on inherit the block, so the server's threads get no signals. `signals` is static, because
   // a thread may still be in signals.wait() when the program ends.

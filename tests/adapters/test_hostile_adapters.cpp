@@ -98,6 +98,22 @@ TEST_CASE("ranks, dims and counts beyond all measure end in an error at once", "
   CHECK_FALSE(problem_in_time(base, path).empty());
 }
 
+TEST_CASE("a folder's header with too many tensors is refused before it is parsed", "[adapters]") {
+  const AdapterCopy copy("llama");
+  const OpenedBase base(golden_folder("llama3-tied"));
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) {
+    text += fmt::format(R"("base_model.model.t{}.lora_A.weight":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}},)", i);
+  }
+  text.back() = '}';
+  const std::uint64_t length = text.size();
+  std::vector<std::byte> bytes(8 + text.size());
+  std::memcpy(bytes.data(), &length, 8);
+  std::memcpy(bytes.data() + 8, text.data(), text.size());
+  write_bytes(copy.path() / "adapter_model.safetensors", bytes);
+  CHECK_THAT(problem_in_time(base, copy.path()), Catch::Contains("its header has") && Catch::Contains("belongs to another model"));
+}
+
 TEST_CASE("tensors that lie over each other are refused", "[adapters]") {
   const AdapterCopy place;
   const fs::path path = place.path() / "a.gguf";

@@ -116,6 +116,8 @@ TEST_CASE("a path may have colons: the scale is what follows the last one, if it
   fails_with(2, run({"-m", kModel, "--lora", plain + ":half"}), "\"half\" is not a number");
   fails_with(2, run({"-m", kModel, "--lora", plain + ":nan"}), "a scale of nan");
   fails_with(2, run({"-m", kModel, "--lora", plain + ":inf"}), "a scale of inf");
+  fails_with(2, run({"-m", kModel, "--lora", plain + ":1e40"}), "a scale of 1e40");
+  fails_with(1, run({"-m", "/nowhere/model.gguf", "--lora", "/nowhere/x.gguf"}), "/nowhere/x.gguf");  // before the model is looked for
   fails_with(2, run({"-m", kModel, "--lora", ""}), "--lora needs a file");
 }
 

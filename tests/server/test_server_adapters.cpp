@@ -197,6 +197,7 @@ TEST_CASE("wrong adapters are errors that name the field", "[server]") {
   check(R"([{"id": -1}])", 400, "lora[0].id");
   check(R"([{"id": 0, "scale": "much"}])", 400, "lora[0].scale");
   check(R"([{"id": 0, "scale": 1e300}])", 400, "lora[0].scale");
+  check(R"([{"id": 0}, {"id": "a0", "scale": 0.5}])", 400, "lora[1].id");
   CHECK(server.post("/v1/embeddings", R"({"model": "a0", "input": "x"})").status == 400);
   CHECK(server.post("/tokenize", R"({"model": "a0", "prompt": "x"})").status == 200);
 }
@@ -204,19 +205,23 @@ TEST_CASE("wrong adapters are errors that name the field", "[server]") {
 TEST_CASE("wrong adapters on the command line end the server with a sentence", "[server]") {
   if (lacks_server()) return;
   const Files files(1);
-  const auto refused = [&](const std::string& lora) {
+  const auto refused = [&](const std::string& lora, int status = 2) {
     std::FILE* pipe = ::popen((kServer + " --port 0 -m " + kStories + " --lora " + lora + " 2>&1 < /dev/null").c_str(), "r");
     REQUIRE(pipe != nullptr);
     std::string output;
     char bytes[512];
     while (const std::size_t n = std::fread(bytes, 1, sizeof bytes, pipe)) output.append(bytes, n);
-    CHECK(WEXITSTATUS(::pclose(pipe)) == 2);
+    CHECK(WEXITSTATUS(::pclose(pipe)) == status);
     return output;
   };
   CHECK(refused(files.paths[0]).find("give the adapter a name") != std::string::npos);
   CHECK(refused("a=/no/such.gguf").find("there is no file") != std::string::npos);
   CHECK(refused("other/a=" + files.paths[0]).find("there is no model \"other\"") != std::string::npos);
   CHECK(refused("a=" + files.paths[0] + " --lora a=" + files.paths[0]).find("is taken") != std::string::npos);
+  const std::string no_adapter = refused("a=" TESSERA_SOURCE_DIR "/README.md", 1);
+  INFO(no_adapter);
+  CHECK(no_adapter.find("--lora a: ") != std::string::npos);
+  CHECK(no_adapter.find("README.md") != std::string::npos);
 }
 
 }  // namespace test_server_adapters

@@ -254,8 +254,10 @@ Status place_data(ByteSource& source, SafetensorsHeader& header, std::uint64_t f
   return {};
 }
 
-// Returns the size of the JSON text in bytes, as the file's first bytes state it.
-Result<std::uint64_t> json_bytes_of(ByteSource& source, std::uint64_t file_bytes) {
+}  // namespace
+
+Result<std::uint64_t> safetensors_text_bytes(ByteSource& source) {
+  const std::uint64_t file_bytes = source.size();
   std::uint64_t length = 0;
   const bool has_length = file_bytes >= kLengthBytes;
   if (has_length) TESSERA_TRY_STATUS(source.read(0, std::as_writable_bytes(std::span(&length, 1))));
@@ -286,11 +288,9 @@ Result<std::uint64_t> json_bytes_of(ByteSource& source, std::uint64_t file_bytes
   return length;
 }
 
-}  // namespace
-
 Result<SafetensorsHeader> parse_safetensors(ByteSource& source, const std::stop_token& stop) {
   const std::uint64_t file_bytes = source.size();
-  TESSERA_TRY(const std::uint64_t json_bytes, json_bytes_of(source, file_bytes));
+  TESSERA_TRY(const std::uint64_t json_bytes, safetensors_text_bytes(source));
   const auto window_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(kJsonWindow, json_bytes));
   const auto memory = std::make_unique_for_overwrite<char[]>(window_bytes);
   const std::span<char> window(memory.get(), window_bytes);

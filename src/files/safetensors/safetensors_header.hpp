@@ -39,6 +39,10 @@ struct SafetensorsHeader {
   }
 };
 
+// Returns the size of a header's JSON text in bytes, as the file's first 8 bytes state it. Errors: corrupt_file, the file is no safetensors
+// file, or is shorter than its header; unsupported, it is a file of another kind; io.
+[[nodiscard]] Result<std::uint64_t> safetensors_text_bytes(ByteSource& source);
+
 // Reads and checks a header. The caller must check that no name occurs twice. Errors: corrupt_file; unsupported; io; cancelled.
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors(ByteSource& source, const std::stop_token& stop);
 
