@@ -38,6 +38,12 @@ std::ptrdiff_t find_adapted(const AdapterBase& base, std::string_view name) noex
   return at == base.tensors.end() || at->name != name ? -1 : at - base.tensors.begin();
 }
 
+std::uint64_t most_adapter_tensors(const AdapterBase& base) noexcept {
+  std::uint64_t most = 64;
+  for (const AdaptedTensor& tensor : base.tensors) most += 16 * tensor.count;
+  return most;
+}
+
 AdapterBase adapter_base_of(const ModelSource& source, std::span<const AdaptedTensor> tensors) {
   const Settings& settings = source.settings();
   const auto architecture = settings.string_or(Setting::architecture, "");

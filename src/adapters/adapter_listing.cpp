@@ -1,6 +1,8 @@
 #include <tessera/unstable/adapters/adapter_listing.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "adapters/adapter_file.hpp"
 #include "adapters/peft/config.hpp"
@@ -20,7 +22,7 @@ void sort_ranks(std::vector<std::uint64_t>& ranks) {
 }
 
 Result<AdapterListing> list_single_file(const std::filesystem::path& path) {
-  TESSERA_TRY(const auto contents, detail::open_adapter_file(path, {}));
+  TESSERA_TRY(const auto contents, detail::open_adapter_file(path, std::numeric_limits<std::uint64_t>::max(), {}));
   AdapterListing listing{.kind = "GGUF",
                          .name = contents->name,
                          .base = contents->base,

@@ -130,7 +130,7 @@ class PairReader {
 }  // namespace
 
 Result<AdapterFile> read_single_file(const std::filesystem::path& file, const AdapterBase& base, const std::stop_token& stop) {
-  TESSERA_TRY(const auto contents, open_adapter_file(file, stop));
+  TESSERA_TRY(const auto contents, open_adapter_file(file, most_adapter_tensors(base), stop));
   const std::string place = os::text_of(file);
   if (contents->architecture != base.architecture) {
     return error_at(ErrorCode::unsupported, place, "general.architecture is \"{}\", and the model's is \"{}\": the adapter belongs to another model",

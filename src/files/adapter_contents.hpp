@@ -37,8 +37,9 @@ class AdapterContents {
 // Returns whether a file says that it is an adapter; false if the file cannot be read.
 [[nodiscard]] bool is_adapter_file(const std::filesystem::path& path);
 
-// Opens an adapter's file. Errors: not_found; corrupt_file; unsupported, the file is a model, or a kind of adapter that tessera does not
-// read; io; cancelled, by `stop`.
-[[nodiscard]] Result<std::shared_ptr<const AdapterContents>> open_adapter_file(const std::filesystem::path& path, const std::stop_token& stop);
+// Opens an adapter's file. If the file states more than `most_tensors` tensors, it is refused before they are read. Errors: not_found;
+// corrupt_file; unsupported, the file is a model, or a kind of adapter that tessera does not read; io; cancelled, by `stop`.
+[[nodiscard]] Result<std::shared_ptr<const AdapterContents>> open_adapter_file(const std::filesystem::path& path, std::uint64_t most_tensors,
+                                                                               const std::stop_token& stop);
 
 }  // namespace tessera::detail

@@ -90,9 +90,7 @@ TEST_CASE("ranks, dims and counts beyond all measure end in an error at once", "
   gguf_bytes::Builder many = header_of_adapter();
   for (int i = 0; i < 200'000; ++i) many.tensor("blk.0.attn_q" + std::to_string(i) + ".lora_a", DType::f32, {1});
   write_bytes(path, many.finish());
-  const Timer timer;
-  CHECK_FALSE(base.problem(path).empty());
-  CHECK(timer.seconds() < 10 * kMostSeconds);
+  CHECK_THAT(problem_in_time(base, path), Catch::Contains("the file states 200000 tensors"));
   many.overwrite(8, std::uint64_t{1'000'000});
   write_bytes(path, many.bytes);
   CHECK_FALSE(problem_in_time(base, path).empty());

@@ -281,15 +281,12 @@ Status check_weights_file(const fs::path& folder) {
                   "there is no such file: download it to the folder of adapter_config.json");
 }
 
-// Checks the size of the header before the header is parsed, because parsing a header of 100 MB takes a third of a second. An adapter has
-// at most A, B and a magnitude for each matrix of the model (or for the three matrices of a fused tensor), so a much larger header belongs to
-// no adapter of this model.
+// Checks the size of the header before the header is parsed (most_adapter_tensors()). A tensor takes about 160 bytes of a header.
 Status check_header_size(const fs::path& path, const AdapterBase& base) {
-  constexpr std::uint64_t kBytesOfMatrix = 4096, kBytesOfNotes = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kBytesOfTensor = 256, kBytesOfNotes = std::uint64_t{1} << 20;
   TESSERA_TRY(const auto source, open_file(path));
   TESSERA_TRY(const std::uint64_t bytes, safetensors_text_bytes(*source));
-  std::uint64_t most = kBytesOfNotes;
-  for (const AdaptedTensor& tensor : base.tensors) most += tensor.count * kBytesOfMatrix;
+  const std::uint64_t most = kBytesOfNotes + kBytesOfTensor * most_adapter_tensors(base);
   if (bytes <= most) return {};
   return error_at(ErrorCode::corrupt_file, source->name(),
                   "its header has {} bytes, and that of an adapter for this model has at most {}: the file is no adapter, or it belongs to "

@@ -1,6 +1,9 @@
 #include "files/adapter_contents.hpp"
 
+#include <array>
 #include <limits>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <tessera/extend/files/gguf.hpp>
@@ -46,6 +49,20 @@ Result<std::vector<Token>> invocation_of(const GgufFile& file, const std::string
   return tokens;
 }
 
+// Returns the number of tensors that a GGUF file states; 0 if the file has no such number (GgufFile::read() then says what the file is).
+std::uint64_t stated_tensors(ByteSource& source) noexcept {
+  struct Start {
+    std::array<char, 4> magic{};
+    std::uint32_t version = 0;
+    std::uint64_t tensors = 0;
+  };
+  static_assert(sizeof(Start) == 16);
+  Start start;
+  if (source.size() < sizeof start || !source.read(0, std::as_writable_bytes(std::span(&start, 1)))) return 0;
+  const bool is_gguf = std::string_view(start.magic.data(), start.magic.size()) == "GGUF";
+  return is_gguf && start.version >= 2 ? start.tensors : 0;  // version 1 has numbers of 32 bits
+}
+
 }  // namespace
 
 bool is_adapter_file(const std::filesystem::path& path) {
@@ -57,9 +74,16 @@ bool is_adapter_file(const std::filesystem::path& path) {
   return type && *type == kAdapterType;
 }
 
-Result<std::shared_ptr<const AdapterContents>> open_adapter_file(const std::filesystem::path& path, const std::stop_token& stop) {
+Result<std::shared_ptr<const AdapterContents>> open_adapter_file(const std::filesystem::path& path, std::uint64_t most_tensors,
+                                                                 const std::stop_token& stop) {
   TESSERA_TRY(auto source, open_file(path));
   const std::string place = source->name();
+  if (const std::uint64_t count = stated_tensors(*source); count > most_tensors) {
+    return error_at(ErrorCode::corrupt_file, place,
+                    "the file states {} tensors, and an adapter for this model has at most {}: the file is no adapter, or it belongs to another "
+                    "model",
+                    count, most_tensors);
+  }
   TESSERA_TRY(GgufFile file, GgufFile::read(std::move(source), stop));
   TESSERA_TRY(const auto type, file.string_or("general.type", "model"));
   if (type != kAdapterType) {
