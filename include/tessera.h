@@ -14,13 +14,15 @@
  *             function that returns no code then returns 0 or NULL. Handles keep alive what they need, so free them in any order.
  *   Errors    A function that can fail returns a code: TESSERA_OK (0) or the reason. Its last argument may be NULL. If the function fails,
  *             *error becomes an error that the caller frees. If the function succeeds, *error becomes NULL; an older error in *error is not
- *             freed. Out parameters become NULL or 0 when a call begins. After an error the handles are as they were, and usable.
+ *             freed. Out parameters become NULL or 0 when a call begins, so do not pass a variable that still holds a handle. After an
+ *             error the handles are as they were, and usable.
  *   Texts in  UTF-8, as a pointer and a number of bytes, without a final zero byte. NULL with 0 bytes is the empty text.
  *   Texts out A view has a stated lifetime. The caller frees a tessera_text. All texts out also have a final zero byte.
  *   Options   A struct whose first member is its size: zero it and set the size by tessera_options_init(). Zero is the default of every
  *             member; NULL instead of a struct means all defaults. A struct that is larger than the library knows is accepted if the rest
- *             is zero; otherwise the error is `unsupported`. All other options are a JSON object (docs/reference/c-options.md lists the
- *             keys). An empty text means the defaults. An unknown key is an error that names the key and the nearest known key.
+ *             is zero; otherwise the error is `unsupported`. A smaller struct is accepted if it has the size of an older version. All other
+ *             options are a JSON object (docs/reference/c-options.md lists the keys). An empty text means the defaults. An unknown key is an
+ *             error that names the key and, if a known key is similar, that key; if none is, all known keys.
  *   Callbacks A function and a `user` pointer. A callback must not throw and must not longjmp; a C++ exception becomes callback_failed
  *             where possible. The library calls `drop`, if set, with `user` exactly once, when it will not call the callbacks again, also
  *             if the function that got the struct fails. Exception: a struct whose size is refused.
@@ -244,7 +246,7 @@ TESSERA_API int32_t tessera_session_info(const tessera_session* session, tessera
 TESSERA_API int32_t tessera_session_score(tessera_session* session, const int32_t* tokens, size_t count, float* scores,
                                           const tessera_append_options* options, tessera_error** error);
 TESSERA_API int32_t tessera_session_add_pending(tessera_session* session, int32_t token, tessera_error** error); /* the next call computes it */
-TESSERA_API int32_t tessera_session_truncate(tessera_session* session, size_t position, tessera_error** error);  /* drops tokens from there on */
+TESSERA_API int32_t tessera_session_truncate(tessera_session* session, size_t position, tessera_error** error);  /* drops tokens from there on, if any */
 /* Removes tokens [first, last). Later tokens move up. The session is then edited: its keys and values are not those that the model would
  * compute. Error: unsupported, for example with recurrent layers or loaded draft heads. */
 TESSERA_API int32_t tessera_session_remove(tessera_session* session, size_t first, size_t last, tessera_error** error);
@@ -556,7 +558,7 @@ TESSERA_API void tessera_request_cancel(tessera_request* request); /* ends the r
 TESSERA_API void tessera_request_pause(tessera_request* request);  /* no rows until tessera_request_resume() */
 TESSERA_API void tessera_request_resume(tessera_request* request);
 TESSERA_API uint64_t tessera_request_id(const tessera_request* request);
-/* Returns TESSERA_REQUEST_... ENDED does not mean that all pieces are read. Ask for the state, read until NULL, and ask again. If the first
+/* Returns TESSERA_REQUEST_...; of NULL, WAITING. ENDED does not mean that all pieces are read. Ask for the state, read until NULL, and ask again. If the first
  * state was ENDED, everything is read. If only the second state is ENDED, read until NULL once more, because on_ready need not be called
  * for the end. */
 TESSERA_API int32_t tessera_request_state(const tessera_request* request);
@@ -565,7 +567,8 @@ TESSERA_API int32_t tessera_request_figures(const tessera_request* request, tess
 /* Returns a sample's session when the request has ended ("keep_session": true). Errors: not_found, the session is not kept or was taken, or
  * there is no such sample. */
 TESSERA_API int32_t tessera_request_take_session(tessera_request* request, size_t sample, tessera_session** session, tessera_error** error);
-/* Returns the result of a search ("beams"), the best first, when the request has ended; an empty list the second time. */
+/* Returns the result of a search ("beams"), the best first, when the request has ended; an empty list the second time, and for a request
+ * that is no search. */
 TESSERA_API int32_t tessera_request_take_beams(tessera_request* request, tessera_text** json, tessera_error** error);
 TESSERA_API void tessera_request_free(tessera_request* request); /* cancels the request */
 

@@ -2,7 +2,7 @@
 //!
 //! ```ignore
 //! let engine = Engine::load("model.gguf", "")?;
-//! let scheduler = Scheduler::new(&engine, "")?;
+//! let mut scheduler = Scheduler::new(&engine, "")?;
 //! scheduler.start()?;
 //! for piece in scheduler.submit("Once upon a time", r#"{"max_tokens": 40}"#)? {
 //!     print!("{}", piece?.text);
@@ -137,9 +137,21 @@ pub struct Error {
 }
 impl Error {
     pub const INVALID_ARGUMENT: i32 = 1;
+    pub const INVALID_STATE: i32 = 2;
     pub const NOT_FOUND: i32 = 3;
+    pub const UNSUPPORTED: i32 = 4;
+    pub const CORRUPT_FILE: i32 = 5;
+    pub const IO: i32 = 6;
+    pub const OUT_OF_MEMORY: i32 = 7;
+    pub const OVER_BUDGET: i32 = 8;
+    pub const CACHE_FULL: i32 = 9;
     pub const CANCELLED: i32 = 10;
+    pub const CALLBACK_FAILED: i32 = 11;
+    pub const NUMERIC: i32 = 12;
+    pub const INTERNAL: i32 = 13;
+    pub const DEVICE_ERROR: i32 = 14;
     pub const BUSY: i32 = 15;
+    pub const TOO_LATE: i32 = 16;
 }
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,7 +199,7 @@ impl Drop for EngineHandle {
 pub struct Engine(Arc<EngineHandle>);
 
 impl Engine {
-    /// Loads a GGUF file. Takes as long as the file needs to be read.
+    /// Loads a GGUF file, or a folder of Hugging Face. Takes as long as reading the file.
     pub fn load(path: &str, options: &str) -> Result<Engine, Error> {
         let given = c::EngineOptions {
             size: std::mem::size_of::<c::EngineOptions>(),
