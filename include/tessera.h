@@ -246,7 +246,8 @@ TESSERA_API int32_t tessera_session_info(const tessera_session* session, tessera
 TESSERA_API int32_t tessera_session_score(tessera_session* session, const int32_t* tokens, size_t count, float* scores,
                                           const tessera_append_options* options, tessera_error** error);
 TESSERA_API int32_t tessera_session_add_pending(tessera_session* session, int32_t token, tessera_error** error); /* the next call computes it */
-TESSERA_API int32_t tessera_session_truncate(tessera_session* session, size_t position, tessera_error** error);  /* drops tokens from there on, if any */
+/* Drops the tokens from `position` on, if there are any. */
+TESSERA_API int32_t tessera_session_truncate(tessera_session* session, size_t position, tessera_error** error);
 /* Removes tokens [first, last). Later tokens move up. The session is then edited: its keys and values are not those that the model would
  * compute. Error: unsupported, for example with recurrent layers or loaded draft heads. */
 TESSERA_API int32_t tessera_session_remove(tessera_session* session, size_t first, size_t last, tessera_error** error);
@@ -558,9 +559,9 @@ TESSERA_API void tessera_request_cancel(tessera_request* request); /* ends the r
 TESSERA_API void tessera_request_pause(tessera_request* request);  /* no rows until tessera_request_resume() */
 TESSERA_API void tessera_request_resume(tessera_request* request);
 TESSERA_API uint64_t tessera_request_id(const tessera_request* request);
-/* Returns TESSERA_REQUEST_...; of NULL, WAITING. ENDED does not mean that all pieces are read. Ask for the state, read until NULL, and ask again. If the first
- * state was ENDED, everything is read. If only the second state is ENDED, read until NULL once more, because on_ready need not be called
- * for the end. */
+/* Returns TESSERA_REQUEST_...; for NULL, WAITING. ENDED does not mean that all pieces are read. Ask for the state, read until NULL, and ask
+ * again. If the first state was ENDED, everything is read. If only the second state is ENDED, read until NULL once more, because on_ready
+ * need not be called for the end. */
 TESSERA_API int32_t tessera_request_state(const tessera_request* request);
 TESSERA_API int32_t tessera_request_finish_reason(const tessera_request* request, size_t sample); /* NONE also if there is no such sample */
 TESSERA_API int32_t tessera_request_figures(const tessera_request* request, tessera_text** json, tessera_error** error);
