@@ -161,6 +161,13 @@ TEST_CASE("a folder's tensors must be whole and make sense", "[adapters]") {
   check_problem(base, copy.path(), ErrorCode::corrupt_file, {"no tensors"});
 }
 
+TEST_CASE("an adapter in place of a model is refused by its type", "[adapters]") {
+  const auto source = open_model(TESSERA_SOURCE_DIR "/models/tessera-stories-pirate.gguf");
+  REQUIRE(!source);
+  CHECK(source.error().code() == ErrorCode::unsupported);
+  CHECK_THAT(source.error().text(), Catch::Contains("tessera-stories-pirate.gguf") && Catch::Contains("a LoRA adapter: load the model that it belongs to"));
+}
+
 TEST_CASE("what GGUF files of adapters can have wrong is named", "[adapters]") {
   const AdapterCopy place;
   const fs::path path = place.path() / "a.gguf";
