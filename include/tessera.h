@@ -303,7 +303,7 @@ typedef struct tessera_adapter_list {
 
 /* Loads an adapter for the engine's model: a GGUF file, or a folder of PEFT (adapter_config.json). Sessions may compute meanwhile. The same
  * adapter, loaded twice, takes memory once. Any thread. Errors name the file and the tensor or key: not_found; corrupt_file; unsupported, such
- * as an adapter for another architecture; over_budget, the engine's "adapter_budget" is used up; io; cancelled. */
+ * as an adapter for another architecture; over_budget, too little of the engine's "adapter_budget" is left; io; cancelled. */
 TESSERA_API int32_t tessera_adapter_load(const tessera_engine* engine, const char* path, size_t path_size,
                                          const tessera_adapter_options* options, tessera_adapter** adapter, tessera_error** error);
 /* Return the name of the adapter, and of the model for which it was made, as its file says; "" if the file does not. Any thread, as for all

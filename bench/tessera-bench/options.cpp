@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint32_t kMostTokens = 1 << 24;
 
 // Parses a decimal number from `least` to `most`. Throws UsageError if the text is anything else.
-std::uint32_t number(const std::string& name, std::string_view text, std::uint32_t least, std::uint32_t most) {
+std::uint32_t number_of_option(const std::string& name, std::string_view text, std::uint32_t least, std::uint32_t most) {
   std::uint32_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -61,7 +61,7 @@ void add_number(CLI::App& app, const std::string& names, std::uint32_t& target, 
                 std::uint32_t most, const std::string& description) {
   const std::string name = names.substr(names.rfind(',') + 1);
   app.add_option_function<std::string>(
-         names, [=, &target](const std::string& text) { target = number(name, text, least, most); }, description)
+         names, [=, &target](const std::string& text) { target = number_of_option(name, text, least, most); }, description)
       ->type_name("N");
 }
 
@@ -130,7 +130,7 @@ void add_model_options(CLI::App& app, Options& o) {
 
 void add_test_options(CLI::App& app, Options& o, std::optional<std::uint32_t>& steps) {
   const auto some_tokens = [](const std::string& name, std::string_view text) { return tokens(name, text, 1); };
-  const auto sequences = [](const std::string& name, std::string_view text) { return number(name, text, 1, 4096); };
+  const auto sequences = [](const std::string& name, std::string_view text) { return number_of_option(name, text, 1, 4096); };
   add_counts(app, "-p", o.prefill, some_tokens,
              "Prefill: prompts of N tokens, each from an empty context.\nNumbers of tokens can be written as 512 or 8k");
   app.add_option_function<std::string>(
@@ -176,7 +176,7 @@ void add_speculating_options(CLI::App& app, Options& o) {
       ->group(group)
       ->type_name("A,...");
   app.add_option_function<std::string>(
-         "--draft-max", [&o](const std::string& text) { o.speculate.most = number("--draft-max", text, 1, 64); },
+         "--draft-max", [&o](const std::string& text) { o.speculate.most = number_of_option("--draft-max", text, 1, 64); },
                  "The most drafts of a sequence in a step. Default: 8")
       ->group(group)
       ->type_name("K");
@@ -255,7 +255,7 @@ void add_engine_options(CLI::App& app, Options& o) {
                           "Compute on the CPU or on a GPU. Default: cpu");
   app.add_option_function<std::string>(
          "--cuda-device",
-         [&o](const std::string& text) { o.cuda.device = static_cast<std::int32_t>(number("--cuda-device", text, 0, 1023)); },
+         [&o](const std::string& text) { o.cuda.device = static_cast<std::int32_t>(number_of_option("--cuda-device", text, 0, 1023)); },
          "The number of the GPU, for --backend cuda. Default: 0")
       ->type_name("N");
   app.add_option("--cuda-driver", o.cuda.driver_library, "The library of the GPU's driver. Default: the system's\nlibcuda.so.1")

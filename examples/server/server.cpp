@@ -102,9 +102,10 @@ const std::vector<Server::Route>& Server::routes() {
 
 namespace {
 
-// Returns whether a Host header names this machine. A private server refuses requests with any other host. The reason: a foreign web page
-// can make its own host name resolve to this machine (DNS rebinding), and its browser would then let the page read the answers. But the Host
-// header of such requests still has the page's host name.
+// Returns whether a Host header names this machine. If a private server gets a GET or HEAD request with another host and without an Origin
+// header, it refuses the request (for exceptions see dispatch() and is_named_here()). The reason: a foreign web page can make its own host
+// name resolve to this machine (DNS rebinding), and its browser would then let the page read the answers. But the Host header of such
+// requests still has the page's host name.
 bool is_this_machine(std::string_view host) {
   const std::size_t bracket = host.find(']'), colon = host.find(':', bracket == host.npos ? 0 : bracket);
   const std::string_view name = host.substr(0, colon);

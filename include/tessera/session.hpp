@@ -13,7 +13,7 @@
 // Pending tokens: the last token that generate() delivered is *pending*. It belongs to the sequence, but its keys and values, and the
 // logits after it, are not computed yet. The next append(), generate() or forward() computes pending tokens first; append() without tokens
 // computes nothing else. So position() may be less than tokens().size(): usually by one. More tokens can be pending after use_adapters(), and
-// after truncate() in a model with a sliding window.
+// after truncate() in a model with a sliding window or recurrent layers.
 //
 // An empty Session (docs/headers.md) has no tokens and no context, and its engine() is empty.
 #pragma once

@@ -1,6 +1,6 @@
 // A TextStream turns the drawn tokens of a generation into pieces of text: it detokenizes, finds stop strings and stop tokens, says when
-// and why the generation ends, and counts the generation's figures. Session::generate() makes a TextStream by itself. A host that draws
-// tokens itself (examples/small/batch_by_hand) makes its own TextStream, and gets the same pieces.
+// and why the generation ends, and counts the generation's figures. Session::generate() does the same by itself, without a TextStream. A host
+// that draws tokens itself (examples/small/batch_by_hand) makes a TextStream, and gets the same pieces.
 //
 //   auto text = tessera::TextStream::create(session, {.max_tokens = 100});
 //   while (text->finish_reason() == tessera::FinishReason::none) {

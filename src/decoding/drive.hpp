@@ -1,8 +1,8 @@
 // The step of classes that compute their own steps: generations, samples and beam searches. A step is one run: the sequences add their
 // rows, the run computes them, and the sequences read the results.
 //
-// The scheduler does not use drive_step(), because it does more in a step: between adding rows and reading results it preempts, admits and
-// measures, and an error ends only one request.
+// The scheduler does not use drive_step(), because it does more in a step: it preempts and admits requests while rows are added, it measures
+// the computation, and an error ends only one request.
 #pragma once
 
 #include <stop_token>

@@ -89,7 +89,8 @@ struct SequenceRecord {
   History history;            // empty unless the sequence is edited
   std::uint64_t removed = 0;  // tokens that edits have removed
   Votes votes;                // votes for tokens, if the token budget chooses by votes
-  // true: a drop of the token budget failed because memory was short. The next call on the session makes this drop before anything else.
+  // true: a drop of the token budget failed because memory was short. The next call that computes tokens of the session makes this drop
+  // before it computes.
   bool drop_is_due = false;
   std::size_t reused = 0;     // tokens whose pages were taken from the prefix index
 

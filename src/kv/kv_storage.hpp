@@ -1,6 +1,6 @@
 // KvStorage holds the pages of one KvCache. The interface has one implementation for contiguous caches and one for paged caches, and hides
 // their differences. KvStorage counts in pages: its arguments are page indices and page counts, where KvCache's arguments are positions and
-// token counts. Exceptions: reserve_states(), commit_states() and install_states() count in tokens.
+// token counts. Exceptions: create_empty(), reserve_states(), commit_states() and install_states() count in tokens.
 #pragma once
 
 #include <algorithm>
@@ -180,7 +180,8 @@ class KvStorage {
  private:
   void give_back(StateSlot& slot) noexcept;
 
-  // The addresses to which the step writes its states. Has a value between reserve_states() and commit_states().
+  // The addresses to which the step writes its states. Has a value from reserve_states() to commit_states(); after commit_states() too, if
+  // it kept the slots of drafts (Reserved::keep).
   std::optional<KvStateTargets> targets_;
   std::uint64_t reserved_ = 0;
   std::vector<StateSlot> page_slots_, draft_slots_;  // the slots to which targets_->pages and targets_->drafts point

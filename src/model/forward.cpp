@@ -77,7 +77,8 @@ Status leave(const Pass& pass, const Layer& layer) {
 //
 // inputs_of() says which norm comes before each of the two halves. products() computes that norm with the half's first products, fused if
 // the backend can. If a model lacks a weight (a bias, a norm of heads or after a half, a gate), the weight's operation is left out. If
-// another rank has the layer, this rank does not compute the layer, but receives the layer's result if it needs the result (leave()).
+// another rank has the layer, this rank does not compute the layer, but receives the layer's result (leave()). Exception: this rank receives
+// nothing if the rank that has the layer has the next layer too.
 Status run_layer(const Pass& pass, const Layer& layer) {
   if (layer.is_elsewhere()) return leave(pass, layer);
   TESSERA_TRY(const Inputs in, inputs_of(pass, layer));

@@ -1,8 +1,8 @@
 // Computes texts to embed and prompts to score beside the requests that the scheduler serves. The work is cut into slices, each of which is
 // computed between two steps of the scheduler. A slice has as many rows as fit if the slice and the step before it are to take no longer
 // than --step-ms together. The measured times of earlier slices predict the time of a slice. Exceptions: a slice has 16 rows (kLeastRows)
-// even if they do not fit, and never more than 256 (kMostRows). If the scheduler has no requests, a slice has 256 rows, or all that are
-// left.
+// even if they do not fit; above 16 rows, it has at most twice the rows of the widest slice before; and it has at most 256 (kMostRows). If
+// the scheduler has no requests, a slice has 256 rows, or all that are left.
 #pragma once
 
 #include <atomic>

@@ -34,7 +34,9 @@ struct RankOptions {
   // Limit of the bytes of weights, workspace, and pages of keys and values. 0: none. Pages are allocated when the engine's sequences need
   // them, and kept until the engine disconnects. A step for which there is no page left fails with out_of_memory.
   std::uint64_t memory_budget = 0;
-  LogCallback log = {};                  // gets a line when an engine connects, when its part is loaded, when it disconnects, and for each error
+  // Gets a line when an engine connects, when the rank's part is loaded, and when the engine disconnects. Without `transport` also a line
+  // for each error while serving an engine.
+  LogCallback log = {};
   LoadProgress progress = {};            // progress of loading the rank's part
   std::stop_token stop = {};             // ends serve_rank()
   std::function<void(const std::string& address)> listening = {};  // called once, with the address that engines can use

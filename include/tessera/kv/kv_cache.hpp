@@ -218,8 +218,8 @@ class KvCache {
   // does, and marks the cache as edited. From then on other sequences find none of the cache's pages, and by default no window frees pages.
   // Errors: those of reserve(); invalid_state, a window has freed pages already; unsupported, recurrent layers.
   [[nodiscard]] Status edit(std::uint64_t first, std::uint64_t last = ~std::uint64_t{0}) noexcept;
-  // Prepares the removal of `tokens` tokens from [first, end); the caller decides which ones. Calls edit() for all positions to which later
-  // tokens will move up. The caller then moves the records (keys and values) and calls end_removal(). With PassedPages::give_back_edited,
+  // Prepares the removal of `tokens` tokens from [first, end); the caller decides which ones. Prepares, as edit() does, all positions to which
+  // later tokens will move up. The caller then moves the records (keys and values) and calls end_removal(). With PassedPages::give_back_edited,
   // if a group's window begins more than a page after `end`, the group keeps and moves only the records after `end`. Errors: those of
   // edit(); invalid_argument, the range does not fit.
   [[nodiscard]] Result<KvRemoval> begin_removal(std::uint64_t first, std::uint64_t end, std::uint64_t tokens) noexcept;

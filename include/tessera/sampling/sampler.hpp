@@ -93,8 +93,8 @@ class Sampler {
   void reseed(std::uint64_t seed, std::uint32_t stream = 0) noexcept;
 
   // Returns the sampler's stages as plain numbers, with which a backend can draw tokens itself, so that the logits stay on the device. Returns
-  // nullopt if there are more than kMaxSampleSteps stages, or a stage that numbers cannot describe. Numbers describe greedy, temperature,
-  // top_k, top_p, and stages of your own that have a step(), in any order.
+  // nullopt if there are more than kMaxSampleSteps stages, if numbers cannot describe a stage, or if status() is an error. Numbers describe
+  // greedy, temperature, top_k, top_p, and stages of your own that have a step(), in any order.
   [[nodiscard]] std::optional<sampling::Recipe> recipe() const noexcept;
 
  private:

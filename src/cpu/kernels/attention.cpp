@@ -22,7 +22,7 @@ constexpr std::size_t kTileFloats = 16 * 32;
 // The number of vectors of sums that the registers hold at once: rows times tiles.
 constexpr std::size_t kSums = kRegisters == 1 ? 16 : kRegisters == 2 ? 4 : 2;
 constexpr std::size_t kRows = kRegisters == 1 ? 8 : kSums;
-constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // jobs with at most this many queries read keys and values unexpanded
+constexpr std::size_t kFewQueries = kRegisters < 4 ? 8 : kRows;  // jobs with at most this many queries do not expand to scratch (FewHeld)
 
 // Cuts a product of `rows` rows by `n` tiles (of keys or values) into pieces whose sums fit the registers: at most kMostSums vectors of
 // sums, which is rows times tiles. Calls fn(Count<rows>, first row, Count<tiles>, first tile) for each piece.

@@ -15,7 +15,7 @@ constexpr float kHighestInteger = 127.0f, kLowestInteger = -128.0f, kHighestFp8 
 constexpr std::size_t kBlock = 32;  // values of a block of int8x32
 
 // The rule by which a group's values are rounded: x becomes the integer or FP8 number nearest to x / scale + zero. Numbers outside of the
-// type's range become its smallest or largest number.
+// range become its smallest or largest number. The range is -127 to 127 (int8), -128 to 127 (int8_with_zero) or -448 to 448 (fp8).
 struct Grid {
   float scale = 0.0f;  // NaN: a value is not finite; 0: all numbers are 0
   float zero = 0.0f;

@@ -65,7 +65,8 @@ bool has_lengths(const detail::AdapterFile& file) {
 }
 
 // Returns the source of the engine's weights: AdapterOptions::base or, without it, the file from which the engine was loaded. Errors:
-// invalid_argument, there is neither of the two, or the source is not the engine's model; errors of opening the file.
+// invalid_argument, there is neither of the two, or the source is not the engine's model; errors of opening the file, and of reading the
+// adapters that the engine has merged (EngineOptions::merge).
 Result<std::shared_ptr<const ModelSource>> base_of(const Engine::State& engine, const AdapterOptions& options) {
   std::shared_ptr<const ModelSource> base(std::shared_ptr<void>(), options.base);  // owns nothing
   if (base == nullptr) {

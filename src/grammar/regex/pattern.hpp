@@ -21,7 +21,7 @@ struct PatternOptions {
   Dot dot = Dot::line;
 };
 
-// Parses a pattern. Throws Refusal if the pattern is malformed or not supported; the error names the byte of the pattern at which this was
+// Parses a pattern. Throws Failure (fuel.hpp) if the pattern is malformed or not supported; the error names the byte of the pattern at which this was
 // seen.
 [[nodiscard]] Regex parse_pattern(RegexStore& store, std::string_view pattern, const PatternOptions& options);
 

@@ -73,8 +73,8 @@ class PagedStorage final : public KvStorage {
   // that only the index shares is taken out of the index and removed from `shared`, so that the sequence may write to it. Acquires the
   // pages that are still needed (for copies of the other shared pages, and new pages), as `fresh`.
   Status take_from_index(std::vector<Place>& shared, std::vector<PoolPage>& fresh, std::unique_lock<std::mutex>& lock);
-  // Returns the pages to acquire, with pools but without ids yet: first one for the copy of each page of `shared`, then the new pages up to
-  // index `last`.
+  // Returns the pages to acquire, with pools but without ids yet: first one for the copy of each page of `shared`, then the new pages with
+  // indices below `last`.
   [[nodiscard]] std::vector<PoolPage> pages_for(const std::vector<Place>& shared, std::uint64_t last) const;
   void append(std::span<const PoolPage> fresh, std::uint64_t last) noexcept;  // precondition: reserve_tables(last)
   void reserve_tables(std::uint64_t n);

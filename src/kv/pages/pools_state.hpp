@@ -53,8 +53,8 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   // cache_full or out_of_memory, with the bytes needed and free.
   Status acquire(std::span<detail::PoolPage> out, std::unique_lock<std::mutex>& lock);
   void release(std::span<const detail::PoolPage> pages) noexcept;
-  // Returns whether these pages can be acquired so that the memory of all pools stays within options.keep. Cached pages count as memory
-  // that can be used, because they can be evicted.
+  // Returns whether these pages can be acquired without more memory than options.keep. Pages that are free or cached need no further
+  // memory, because cached pages can be evicted. So the result may be true even if the pools hold more than options.keep already.
   [[nodiscard]] bool within_keep(std::span<const detail::PoolPage> wanted) const noexcept {
     return obtainable(wanted, options.keep);
   }

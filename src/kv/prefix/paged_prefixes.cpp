@@ -9,8 +9,8 @@ namespace tessera::detail {
 
 PrefixNode* PagedStorage::published_tail() const noexcept { return tail_.lock().get(); }  // the node lives while the mutex is held
 
-// Finds the nodes that the inputs lead to. Call this function, count_as_published(), take_present(), take_stored() and adopt_published() with
-// the pools' mutex held. The other functions of this file lock the mutex themselves.
+// Finds the nodes that the inputs lead to. Call this function, published_tail(), count_as_published(), take_present(), take_stored() and
+// adopt_published() with the pools' mutex held. adopt(), publish() and limit_published() lock the mutex themselves.
 PagedStorage::Found PagedStorage::look_up(const PrefixQuestion& question, Stored stored) const {
   PrefixNode* const after = published_ == 0 ? pools_->index.root(question.identity, pooled_) : published_tail();
   return find_pages(pools_->index, after, pooled_, question, size() == 0 ? SequenceHas::nothing : SequenceHas::tokens, stored);

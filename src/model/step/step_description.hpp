@@ -58,7 +58,7 @@ struct DescribedRow {
 };
 
 struct StepDescription {
-  std::vector<PageCopy> copies;           // copies to make before the step, in this order; empty if caches copy their own pages (no keep_copies())
+  std::vector<PageCopy> copies;           // copies to repeat before the step, in this order; empty if the pools keep no list (keep_copies())
   StepPages pages;                        // the pages of the step's sequences
   std::vector<DescribedRow> rows;
   std::vector<DescribedAdapter> adapters;  // adapters of the step's sequences, sequence by sequence

@@ -358,9 +358,9 @@ class [[gnu::visibility("hidden")]] StepPlanner::Making {
     return std::max(rows_within(costs_, plan_.load, budget_seconds_, position, rows), least);
   }
 
-  // Sets the limits of the step's rows and seconds. Exception: if the rows of decoding requests leave less time than kLeastRows rows of the
-  // prompt take, all prompts together get at most kLeastRows rows, so that they make slow progress, and the limit of seconds is increased by
-  // 1.5 times the predicted time of the decoding rows.
+  // Sets the limits of the step's rows and seconds. Exception: if the rows of decoding requests leave too little time for kLeastRows rows of
+  // the prompt (for its last rows, if fewer are left), all prompts together get at most kLeastRows rows, so that they make slow progress, and
+  // the limit of seconds is increased by 1.5 times the predicted time of the decoding rows.
   void set_budget(std::uint64_t position, std::uint64_t left) noexcept {
     budget_rows_ = limits_.rows;
     budget_seconds_ = limits_.seconds;

@@ -19,7 +19,7 @@ using Lock = std::unique_lock<std::mutex>;
 namespace {
 
 constexpr double kNoWake = std::numeric_limits<double>::infinity();
-constexpr double kRetry = 0.01;  // seconds until the next step, if requests wait and the last step could serve none of them (pages are missing)
+constexpr double kRetry = 0.01;  // seconds until the next step, if requests wait and none got rows, or if a running request lacks pages (is_stuck)
 
 }  // namespace
 

@@ -45,7 +45,7 @@ class Memory {
 
   // Reserve address space, and commit parts of it when they are needed (for a contiguous KV cache). Offsets and sizes are multiples of
   // granularity(). commit() populates a range that is not committed, and fills it with zeros; on failure it returns false and leaves the
-  // range as it was. decommit() frees a committed range; its content is lost. Defaults, if address space cannot be reserved: reserve()
+  // range as it was. decommit() frees a committed range; its content is lost. Defaults, for a class that only allocates: reserve()
   // allocates everything at once, commit() cannot fail, and decommit() zeroes the range, so that the range is zero at its next commit().
   [[nodiscard]] virtual std::size_t granularity() const noexcept { return 64; }
   [[nodiscard]] virtual void* reserve(std::size_t bytes) noexcept { return allocate(bytes); }

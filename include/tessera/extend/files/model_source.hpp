@@ -57,9 +57,9 @@ class ModelSource {
   // also work for a tensor that the source does not have. Default: `name`.
   [[nodiscard]] virtual std::string called(std::string_view name) const { return std::string(name); }
   // Returns the sentence of the error for a tensor whose shape differs from the shape that follows from the settings. The sentence has both
-  // shapes, with the dimensions in the order of the model's files. `wanted`: the shape that follows from the settings, innermost dimension first; 1 for unused
-  // dimensions. Precondition: the tensor is an element of tensors(). Default: returns an empty text; the library then writes a sentence that
-  // has both shapes with the innermost dimension first.
+  // shapes, with the dimensions in the order of the model's files. `wanted`: the shape that follows from the settings, innermost dimension
+  // first; 1 for unused dimensions. Precondition: the tensor is an element of tensors(). Default: returns an empty text; the library then
+  // writes a sentence that has both shapes with the innermost dimension first.
   [[nodiscard]] virtual std::string wrong_shape(const TensorInfo&, const std::array<std::uint64_t, 4>& /* wanted */) const { return {}; }
   // Returns how the inputs of a matrix are rounded, as the model's files state it. Precondition: `tensor` is an element of tensors().
   // Default: not rounded. Errors: unsupported, a rounding that tessera does not compute; errors of reading.

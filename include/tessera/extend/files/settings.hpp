@@ -174,7 +174,7 @@ class ValueList {
   [[nodiscard]] std::uint64_t text_bytes() const noexcept;  // bytes of all strings together
 
   // integer() and number() return element i, converted; 0 if i >= size(). Preconditions: is_whole() and, for integer(), is_integer(); for
-  // number(), is_number(). These two functions tell whether the elements' type can be converted.
+  // number(), is_number(). is_integer() and is_number() return whether the elements' type can be converted.
   [[nodiscard]] bool is_integer() const noexcept;
   [[nodiscard]] bool is_number() const noexcept;
   [[nodiscard]] std::int64_t integer(std::uint64_t i) const noexcept;

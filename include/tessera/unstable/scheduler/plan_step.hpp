@@ -50,8 +50,9 @@ struct StepPlan {
 //      needs until its end are set aside, and no other request may have them.
 //   2. The rows that are left (StepLimits::seconds, StepLimits::rows) are for prompts. Prompts that have begun go on. Unless a request was
 //      preempted in this step, waiting requests are admitted in order of rank. A request is admitted if fewer than max_running requests
-//      run, and if the free pages suffice for its whole prompt and for the headroom of all requests (StepLimits::headroom). At the first
-//      waiting request for which the free pages do not suffice, admission ends: no request after it is admitted in this step.
+//      run (samples and beams count), and if the free pages suffice for its whole prompt and for the headroom of all requests
+//      (StepLimits::headroom). At the first waiting request for which the free pages do not suffice, admission ends: no request after it is
+//      admitted in this step.
 //   3. Prompts get rows in order of rank, then of arrival. Exception: the first prompt keeps `first_share` of the rows; later prompts of
 //      the same rank that would still finish earlier are served before the rest of the first prompt, the shortest first. A prompt gets no
 //      rows if another request computes its beginning in this step (PlannedRequest::awaits). Its place and pages stay reserved for it.

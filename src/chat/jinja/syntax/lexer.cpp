@@ -100,7 +100,7 @@ class Lexer {
   }
 
   // Adds the text before a tag as a token. Removes white space from the end of the text. Sign '-' ("{%-"): all of it. No sign, and the tag
-  // is not a variable's: the white space before the tag on its line, as with lstrip_blocks.
+  // is not a variable's: the white space before the tag on its line, if nothing else is before the tag on this line (lstrip_blocks).
   void emit_data(std::string_view text, char sign, bool before_variable) {
     if (sign == '-') {
       text = rstripped(text);

@@ -11,7 +11,7 @@ namespace tessera::detail {
 namespace {
 
 // Says which keys a layer sees.
-// - as_all: the architecture does not mix layers with and without a window, or the model has no windows. So all layers are of one kind.
+// - as_all: the architecture does not mix layers with and without a window, or the model has no windows.
 // - window: the model mixes layers with and without a window, and this layer has a window.
 // - all_among_windows: the model mixes layers with and without a window, and this layer sees all keys.
 enum class Sees : std::uint8_t { as_all, window, all_among_windows };
