@@ -24,6 +24,9 @@ set(TESSERA_PROGRAM_OPTIMISATION "" CACHE STRING "How programs are optimised, as
 # tessera_program_optimisation(TARGET): for a program or a library of one.
 function(tessera_program_optimisation target)
   target_compile_options(${target} PRIVATE ${TESSERA_PROGRAM_OPTIMISATION})
+  if(TESSERA_PROGRAM_OPTIMISATION AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)  # with -O1, g++ warns wrongly of optionals that are not set
+  endif()
 endfunction()
 
 # Implements tools/shared/system/program.hpp for this system.

@@ -22,7 +22,7 @@ using tessera::AdapterUse;
 
 namespace {
 
-// Returns the number in a text; infinity if the number is beyond a float's range; nullopt if the text is no number.
+// Returns the number in a text; infinity if the number is too large or too near to 0 for a float; nullopt if the text is no number.
 std::optional<float> scale_in(std::string_view text) {
   float scale = 0.0f;
   const char* end = text.data() + text.size();

@@ -405,7 +405,6 @@ void check_together(const Options& o) {
   if (!o.lora.empty() && o.mode != Mode::generate && o.mode != Mode::chat && o.mode != Mode::logits && o.mode != Mode::explain) {
     throw UsageError("--lora is for generating text, --chat, --logits and --explain");
   }
-  check_lora_files(o);
   if (o.mode == Mode::logits && o.output == OutputKind::json) {
     throw UsageError("--logits writes its own file; --json does not apply");
   }
@@ -417,6 +416,7 @@ void check_together(const Options& o) {
   }
   if (o.tool_choice != "auto" && (o.mode != Mode::chat || !o.tools_file)) throw UsageError("--tool-choice is for --chat with --tools");
   if (o.mode == Mode::chat) check_chat(o);
+  check_lora_files(o);
 }
 
 }  // namespace

@@ -108,8 +108,8 @@ void load_pinned(const Models& models, ModelLoader& loader) {
   }
 }
 
-// Loads the adapters of the pinned models, so that a file that is no adapter for its model is an error now, not at its first request. An
-// adapter for which no memory is left is loaded at its first request.
+// Loads the adapters of the pinned models, so that a file that is no adapter for its model is an error now, not at its first request. If the
+// budget is full, an adapter drops the ones before it, and each dropped one is loaded again when a request names it.
 void load_their_adapters(const Models& models) {
   for (const AdapterNames::View& view : models.adapters().views()) {
     if (!models.is_pinned(view.adapter.model)) continue;
@@ -117,6 +117,7 @@ void load_their_adapters(const Models& models) {
       (void)models.hold(view.adapter.model)->shelf().take(view.adapter.path);
     } catch (const ApiError& error) {
       if (error.status == 400) throw Failure(tessera::ErrorCode::invalid_argument, fmt::format("--lora {}: {}", view.adapter.name, error.what()));
+      fmt::print(stderr, "--lora {}: {}; requests that name it will be refused until there is memory\n", view.adapter.name, error.what());
     }
   }
 }

@@ -39,8 +39,9 @@ std::ptrdiff_t find_adapted(const AdapterBase& base, std::string_view name) noex
 }
 
 std::uint64_t most_adapter_tensors(const AdapterBase& base) noexcept {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;  // the counts are a file's, and may be beyond all measure
   std::uint64_t most = 64;
-  for (const AdaptedTensor& tensor : base.tensors) most += 16 * tensor.count;
+  for (const AdaptedTensor& tensor : base.tensors) most = std::min(kMost, most + 16 * std::min(kMost, tensor.count));
   return most;
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 // Refuses a GGUF file that says it is something else than a model.
 Status check_is_model(const GgufFile& file) {
-  TESSERA_TRY(const std::string_view type, file.string_or("general.type", ""));
+  const auto stated = file.string_or("general.type", "");
+  const std::string_view type = stated ? *stated : std::string_view();
   std::string_view what;
   if (type == "adapter") what = "a LoRA adapter: load the model that it belongs to, and then the adapter";
   if (type == "mmproj") what = "the image or audio part of a model, which tessera does not compute: load the language model, which is another file";

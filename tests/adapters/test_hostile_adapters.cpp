@@ -94,6 +94,13 @@ TEST_CASE("ranks, dims and counts beyond all measure end in an error at once", "
   many.overwrite(8, std::uint64_t{1'000'000});
   write_bytes(path, many.bytes);
   CHECK_FALSE(problem_in_time(base, path).empty());
+  // More tensors than the file has, but not more than an adapter may have.
+  gguf_bytes::Builder two = header_of_adapter();
+  for (const char* half : {"a", "b"}) two.tensor(std::string("blk.0.attn_q.weight.lora_") + half, DType::f32, {48, 1});
+  two.finish();
+  two.overwrite(8, detail::most_adapter_tensors(base.base));
+  write_bytes(path, two.bytes);
+  CHECK_THAT(problem_in_time(base, path), !Catch::Contains("the file states") && Catch::Contains("a.gguf"));
 }
 
 TEST_CASE("a folder's header with too many tensors is refused before it is parsed", "[adapters]") {

@@ -23,8 +23,8 @@ using namespace tessera::test;
 
 namespace {
 
-// With sanitizers the reference takes ten times as long as the kernels, and its bits are compared without sanitizers. So with sanitizers the
-// kernels are compared with themselves (whole, by chunks, of the other sets), in one page size a shape and few rows.
+// With sanitizers the reference takes ten times as long as the kernels. So only single rows are compared with the reference then, and more
+// rows with the first set's. There are fewer types, one page size a shape, and few rows.
 std::span<const DType> compared_types() {
   if (tests::kSanitized) return kFewKvTypes;
   return kKvTypes;
@@ -122,7 +122,7 @@ class Wanted {
  public:
   void next_page_size() { at_ = 0; }
   std::vector<float>& next(const Rig& rig, const Rows& at, const std::vector<float>& q, Family family) {
-    if (at_ == results_.size()) results_.push_back(tests::kSanitized ? std::vector<float>() : expected(rig, at, q, family));
+    if (at_ == results_.size()) results_.push_back(tests::kSanitized && at.rows > 1 ? std::vector<float>() : expected(rig, at, q, family));
     return results_[at_++];
   }
 
@@ -138,8 +138,7 @@ cpu::AttendJob job_of(const Rig& rig, const Rows& at, const std::vector<float>& 
   scratch.assign(sizes.bytes / 4 + 16, std::numeric_limits<float>::quiet_NaN());
   out.assign(at.rows * rig.shape.group * rig.shape.value_dim, -1.0f);
   const auto window = static_cast<std::uint32_t>(at.window);
-  cpu::AttendJob job =
-      cpu::attend_job(rig.cache->view(), {.layer = 0, .n_heads = 2, .window = window, .scale = at.scale, .softcap = at.softcap}, 1);
+  cpu::AttendJob job = cpu::attend_job(rig.cache->view(), {.layer = 0, .n_heads = 2, .window = window, .scale = at.scale, .softcap = at.softcap}, 1);
   if (!at.sinks.empty()) job.sinks = at.sinks.data();
   job.query_group = rig.shape.group;
   job.rows = at.rows;
@@ -416,11 +415,12 @@ TEST_CASE("attention with a softcap and with sinks equals its family's reference
         for (Rows at : {Rows{0, 1, 0}, Rows{31, 2, 0}, Rows{250, 11, 0}, Rows{529, 1, 0}, Rows{529, 1, 273}, Rows{280, 17, 40}}) {
           if (tests::kSanitized && at.rows > 12) continue;
           at.softcap = softcap;
-          const auto bare = expected(rig, at, q, families_of(dtype).front());
+          const auto first = families_of(dtype).front();
+          const auto bare = tests::kSanitized ? std::vector<float>() : expected(rig, at, q, first);
           if (softcap != 0.0f) check(rig, at, q);
           at.sinks = sinks;
           check(rig, at, q);
-          CHECK(!same(bare, expected(rig, at, q, families_of(dtype).front())));
+          if (!tests::kSanitized) CHECK(!same(bare, expected(rig, at, q, first)));
         }
       }
     }

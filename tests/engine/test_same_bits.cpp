@@ -35,7 +35,7 @@ TEST_CASE("the same bits for every prompt chunking, number of threads and step s
         const auto tokens = read_tokens(golden_dir() / (model + ".tokens.txt"));
         const auto expected = reference_logits(model, tokens, kv);
         for (const std::uint32_t threads : {1u, 2u, 3u, 4u}) {
-          if (tests::kSanitized && threads % 2 == 1) continue;
+          if (tests::kSanitized && threads % 3 == 1) continue;  // 2 and 3: an even and an uneven division
           for (const std::uint32_t step_rows : {1u, 5u, 128u}) {
             const Engine engine = load_golden(model, {.threads = threads, .step_rows = step_rows});
             for (const std::size_t chunk : {std::size_t{1}, std::size_t{7}, tokens.size()}) {

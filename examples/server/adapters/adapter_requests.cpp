@@ -58,8 +58,6 @@ std::vector<NamedAdapter> take_lora_field(Json& body, const AdapterNames& names,
     NamedAdapter adapter = find_adapter(fields.need(fields.any("id"), "id"), names, path + ".id");
     adapter.scale = fields.number("scale", -kMostScale, kMostScale).value_or(1.0);
     if (adapter.adapter.model != model) throw ApiError(400, fmt::format("The adapter \"{}\" belongs to another model.", adapter.adapter.name), path + ".id");
-    const bool is_twice = std::ranges::any_of(adapters, [&](const NamedAdapter& other) { return other.adapter.path == adapter.adapter.path; });
-    if (is_twice) throw ApiError(400, fmt::format("The adapter \"{}\" is in the list twice: give it once, with the sum of the scales.", adapter.adapter.name), path + ".id");
     adapters.push_back(std::move(adapter));
   }
   return adapters;

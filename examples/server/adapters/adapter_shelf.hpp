@@ -1,4 +1,4 @@
-// The adapters that a loaded model keeps in memory. An adapter is loaded when a request first names it. If the engine's budget for adapters
+// The adapters that a loaded model keeps in memory. An adapter is loaded when a request first names it, or at the start (main.cpp). If the engine's budget for adapters
 // is full, the least recently used adapters are dropped. A dropped adapter that requests still use is freed when these requests end.
 #pragma once
 

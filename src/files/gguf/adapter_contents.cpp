@@ -60,7 +60,7 @@ std::uint64_t stated_tensors(ByteSource& source) noexcept {
   Start start;
   if (source.size() < sizeof start || !source.read(0, std::as_writable_bytes(std::span(&start, 1)))) return 0;
   const bool is_gguf = std::string_view(start.magic.data(), start.magic.size()) == "GGUF";
-  return is_gguf && start.version >= 2 ? start.tensors : 0;  // version 1 has numbers of 32 bits
+  return is_gguf && (start.version == 2 || start.version == 3) ? start.tensors : 0;  // version 1 has numbers of 32 bits
 }
 
 }  // namespace
