@@ -9,6 +9,7 @@ mkdir -p "$work"
   echo '#[allow(dead_code)] #[path = "tessera.rs"] mod tessera;'
   echo 'use tessera::{Engine, Scheduler};'
   echo 'fn main() -> Result<(), Box<dyn std::error::Error>> {'
+  # shellcheck disable=SC2016  # Markdown's backquotes
   sed -n '/^\/\/! ```ignore/,/^\/\/! ```$/s/^\/\/! \{0,1\}//p' "$source/bindings/rust/tessera.rs" | grep -v '^```'
   echo 'Ok(()) }'
 } >"$work/example.rs"
