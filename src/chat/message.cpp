@@ -52,7 +52,7 @@ Result<Json> arguments_from(const Json& value) {
   return *std::move(object);
 }
 
-// If arguments are texts, parses them to objects. An error names the call.
+// Makes each call's arguments an object; texts are parsed, and null or blank texts become empty objects. An error names the call.
 Status open_arguments(std::vector<ToolCall>& calls) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     auto object = arguments_from(calls[i].arguments);

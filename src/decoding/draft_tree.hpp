@@ -6,7 +6,8 @@
 //    '- - dog - is              chain 2: in another fork
 //
 // The keys and values of `cat` are also written to chain 1, and those of `the` to chains 1 and 2, because these chains continue after them.
-// The chains that branch off after a draft directly follow the draft's own chain in the list, so that a number names them.
+// Among the chains that are not left out, the chains that branch off after a draft directly follow the draft's own chain, so that a number
+// names them.
 #pragma once
 
 #include <cstddef>
@@ -70,8 +71,9 @@ class DraftTree {
   // Returns the index of the draft with this token that follows `draft` (kNone: the sequence's last token); kNone if there is no such
   // draft.
   [[nodiscard]] std::size_t child(std::size_t draft, Token token) const noexcept;
-  // Returns the number of chains that branch off after the draft, directly or from other branches. In the list of chains, they directly
-  // follow the draft's own chain. If `draft` is kNone, returns the number of all chains except the trunk.
+  // Returns how many chains branch off after the draft, directly or from other branches. Chains that are left out do not count. If `draft`
+  // is kNone, returns how many chains are in use besides the trunk. Among the chains in use, the counted chains directly follow the draft's
+  // own chain, so their number is enough to name them.
   [[nodiscard]] std::size_t branches_behind(std::size_t draft) const noexcept;
   // Returns the number of drafts on the longest path.
   [[nodiscard]] std::size_t depth() const noexcept;

@@ -45,7 +45,8 @@ class Machine {
     return false;
   }
 
-  // Begins an operation. Each operation may do step_work steps.
+  // Sets the limit of work for the calls that follow: GrammarLimits::step_work steps, as work() counts them. To be called before each mask
+  // and before each accepted token. A call that exceeds the limit throws (check_limits()).
   void begin_operation() { work_limit_ = work() + limits_.step_work; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
   [[nodiscard]] std::size_t states() const noexcept { return states_.size(); }

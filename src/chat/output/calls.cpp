@@ -259,8 +259,8 @@ OutputParser::State::Progress OutputParser::State::step_between() {
   }
 }
 
-// Returns which of the region's call forms the bytes at the start of the buffer begin. nullptr: they begin no call. nullopt: more bytes
-// are needed to decide.
+// Returns the call form of the region with which the buffer begins. nullptr: the buffer begins with no call. nullopt: more bytes are needed to
+// decide.
 std::optional<const CallForm*> OutputParser::State::form_here() const {
   if (format_.header) return nullptr;  // the message's header has named the call already
   bool unsure = false;

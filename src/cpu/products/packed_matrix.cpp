@@ -52,7 +52,7 @@ void add_fifth_bits(const std::uint8_t* q, std::size_t n, std::byte* words) noex
 
 constexpr std::size_t plain_bytes(PackedForm form) noexcept { return form == PackedForm::f32 ? 4 : 2; }
 
-// Returns the offset in a panel of input k of output n.
+// Returns where a panel has the weight of output n for input k: the offset in bytes.
 constexpr std::size_t plain_at(PackedForm form, std::size_t k, std::size_t n) noexcept {
   if (form == PackedForm::bf16) return (k / 2 * kPanel + n) * 4 + k % 2 * 2;
   return (k * panel_outputs(form) + n) * plain_bytes(form);

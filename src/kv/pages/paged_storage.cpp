@@ -162,7 +162,8 @@ Status PagedStorage::take_from_index(std::vector<Place>& shared, std::vector<Poo
   missing.reserve(n_shared);
   TESSERA_TRY_STATUS(pools_->acquire(have, lock));
   std::erase_if(shared, [&](const Place& at) { return pool(at.group).make_private(id_at(at)); });
-  // While acquire() waited, other sequences may have found some of the pages or released them, so the need may differ from the pages taken.
+  // While acquire() waited, other sequences may have taken pages of `shared` from the index, or released them. So only now it is known how many
+  // copies are needed, which may differ from the number of pages that were taken.
   fresh.erase(fresh.begin(), fresh.begin() + static_cast<std::ptrdiff_t>(n_shared - shared.size()));
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     if (i < shared.size()) fresh[i].pool = &pool(shared[i].group);

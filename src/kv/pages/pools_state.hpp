@@ -49,8 +49,8 @@ struct [[gnu::visibility("hidden")]] KvPools::State : std::enable_shared_from_th
   void leave(std::uint32_t number) noexcept { contiguous[number] = nullptr; }
 
   // Takes a page for each element of `out`: the caller has set the element's pool, and acquire() sets its id. Takes all these pages, with
-  // one reference each, or none. While pages are being written to the file, this may wait for them and release the lock meanwhile. Errors:
-  // cache_full or out_of_memory, with the bytes needed and free.
+  // one reference each, or none. While pages are being written to the file, acquire() may wait for these pages. It releases the lock while
+  // it waits, so the pools may have changed when it returns. Errors: cache_full or out_of_memory, with the bytes needed and free.
   Status acquire(std::span<detail::PoolPage> out, std::unique_lock<std::mutex>& lock);
   void release(std::span<const detail::PoolPage> pages) noexcept;
   // Returns whether these pages can be acquired without more memory than options.keep. Pages that are free or cached need no further

@@ -154,8 +154,8 @@ class Binder {
     for (const Role role : row.parts) {
       if (role == Role::count) break;
       const Expected part = expected_shape(row_of(role), spec_, spec_.layer(layer));
-      // If the tensor fuses the gate and up matrices of experts, each expert has first its gate rows and then its up rows. So the rows of a
-      // part are not consecutive, but a stretch in each expert.
+      // The rows of a part are not consecutive in two cases: the parts take turns (RoleRow::turns), or the tensor has several experts, each with
+      // first its gate rows and then its up rows. Then the part has one range of rows in each turn or expert (Stretch).
       const bool apart = turns > 1 || expected.count > 1;
       const Stretch stretch = apart ? Stretch{part.outputs / turns, expected.outputs / turns} : Stretch{};
       add(row_of(role), layer, index, first, part, stretch);

@@ -1,4 +1,4 @@
-// Kinds of operations: a model's description names them, and every backend computes them.
+// The kinds of operations that a ModelSpec can name. Every backend computes all of them.
 #pragma once
 
 #include <cstddef>

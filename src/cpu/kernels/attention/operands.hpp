@@ -301,9 +301,9 @@ struct Operands {
     }
   }
 
-  // Does the same as load_values(), for values that are part of the keys (latent attention; AttendJob::values_in_keys). Pages store them
-  // as tiles of keys, whose lanes are keys. Tiles of values need dimensions as lanes, so this function transposes 16 dimensions at a
-  // time.
+  // Does the same as load_values(), for values that are part of the keys (latent attention; AttendJob::values_in_keys). Pages store
+  // these values as tiles of keys, in which a lane is a key. In a tile of values a lane is a dimension, so this function transposes 16
+  // dimensions at a time.
   [[gnu::noinline]] void load_values_in_keys(std::uint64_t position, std::size_t first, std::size_t last, std::byte* scratch,
                                              Tile* to) const {
     constexpr std::size_t kBytes = Held::kPair * Held::kElement;  // bytes of the dimensions of a key that lie side by side
