@@ -259,10 +259,10 @@ nb::object apply_chat_template(const EngineHandle& self, const nb::object& messa
   const nb::object check = nb::module_::import_("tessera._schema");
   check.attr("check_messages")(messages, "Engine.apply_chat_template()");
   if (!tools.is_none()) check.attr("check_tools")(tools, "Engine.apply_chat_template()");
-  if (!arguments.is_none() && !nb::isinstance<nb::dict>(arguments))
+  if (!arguments.is_none() && !nb::hasattr(arguments, "keys"))
     raise_type("Engine.apply_chat_template()", "arguments", "a dict or None", arguments);
   nb::dict request;
-  if (!arguments.is_none()) request.update(nb::borrow<nb::dict>(arguments));
+  if (!arguments.is_none()) request.attr("update")(arguments);
   request["messages"] = messages;
   if (!tools.is_none()) request["tools"] = tools;
   request["add_generation_prompt"] = add_generation_prompt;
@@ -473,7 +473,7 @@ had; the engine must have loaded them. If `adapters` is given, the session has t
           nb::sig("def embed(self, texts: collections.abc.Sequence[str | collections.abc.Sequence[int]], *, pooling: str | None = None, "
                   "role: str = 'plain', prompt: str | None = None, dimensions: int = 0, normalize: bool = True, long_text: str = 'cut', "
                   "overlap: int = 0, max_tokens: int = 0) -> numpy.typing.NDArray[numpy.float32]"),
-          R"(Returns an array with the embedding of each text  [texts, dimensions]. pooling: the rows from which the embedding is made: "mean" (all), "cls"
+          R"(Returns an array with the embedding of each text  [texts, dimensions]. `texts` is a list, also for one text. pooling: the rows from which the embedding is made: "mean" (all), "cls"
 (the first) or "last"; None: as the model says. role: "query" or "document" puts the model's prompt for this role in front of each text; "plain"
 puts none. prompt: a prompt of your own instead. dimensions: the number of values that are kept of each vector, from the first on; 0: all.
 normalize: scales each vector to length 1. long_text: a text of more tokens than the model reads is cut ("cut"), read in windows that share

@@ -57,10 +57,12 @@ class Answer(Iterator[Delta]):
 
     @property
     def finish_reason(self) -> str | None:
+        """Why the answer has ended (see Piece); "cancelled" after stop(). None while it goes on."""
         return self._answer.finish_reason
 
     @property
     def figures(self) -> dict[str, float]:
+        """The same figures as those of a Generation."""
         return self._answer.figures
 
     def stop(self) -> None:

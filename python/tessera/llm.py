@@ -173,7 +173,7 @@ class LLM:
         return [[float(x) for x in row] for row in self.engine.embed(several)]
 
     def get_metrics(self) -> dict[str, Any]:
-        """Returns the scheduler's figures."""
+        """Returns the scheduler's figures (see Scheduler.figures)."""
         return self._scheduler.figures
 
     def close(self) -> None:

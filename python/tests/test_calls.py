@@ -55,6 +55,8 @@ CASES: list[tuple[str, type[Exception], str]] = [
     ("session.append('\\ud800')", tessera.InvalidArgument, "Session.append(): prompt is no valid text: it has half of a surrogate pair"),
     ("engine.embed('a')", TypeError, "Engine.embed(): texts is a list, not a str; give a list: texts=[...]"),
     ("engine.rerank('q', 'd')", TypeError, "Engine.rerank(): documents is a list of str, not a str; give a list: documents=[...]"),
+    ("engine.apply_chat_template([], arguments=5)", TypeError, "Engine.apply_chat_template(): arguments is a dict or None, not an int"),
+    ("engine.apply_chat_template('hi')", TypeError, "Engine.apply_chat_template(): messages is a list of dicts, not a str"),
     ("engine.restore(5)", TypeError, "Engine.restore(): source is bytes, a bytearray, a memoryview or a path, not an int"),
     ("Grammar.choice('yes')", TypeError, "Grammar.choice(): texts is a list of str, not a str; give a list: texts=[...]"),
     ("Matcher(Grammar.json())", TypeError, "Matcher(): grammar is a CompiledGrammar, not a Grammar"),
