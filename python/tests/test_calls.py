@@ -265,3 +265,56 @@ def test_a_read_that_is_stopped_keeps_the_tokens(session: tessera.Session) -> No
     with pytest.raises(KeyboardInterrupt):
         pieces.read()
     assert len(session) == before + 3 and pieces.finish_reason == "error"
+
+
+def with_template(source: bytes, template: str) -> bytes:
+    """Returns a GGUF file with a chat template."""
+    sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(source[at : at + size], "little")
+
+    def text_end(at: int) -> int:
+        return at + 8 + number(at, 8)
+
+    def value_end(at: int, kind: int) -> int:
+        if kind == 8:
+            return text_end(at)
+        if kind != 9:
+            return at + sizes[kind]
+        of, count, at = number(at, 4), number(at + 4, 8), at + 12
+        for _ in range(count if of == 8 else 0):
+            at = text_end(at)
+        return at if of == 8 else at + count * sizes[of]
+
+    at = 24
+    for _ in range(number(16, 8)):
+        at = text_end(at)
+        at = value_end(at + 4, number(at, 4))
+    pairs_end = at
+    for _ in range(number(8, 8)):
+        at = text_end(at)
+        at += 4 + 8 * number(at, 4) + 12
+    data = (at + 31) // 32 * 32
+    key, value = b"tokenizer.chat_template", template.encode()
+    pair = len(key).to_bytes(8, "little") + key + (8).to_bytes(4, "little") + len(value).to_bytes(8, "little") + value
+    head = source[:16] + (number(16, 8) + 1).to_bytes(8, "little") + source[24:pairs_end] + pair + source[pairs_end:at]
+    return head + bytes(-len(head) % 32) + source[data:]
+
+
+def test_a_template_must_show_the_tools(model: Any, tmp_path: Any) -> None:
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+    messages = [{"role": "user", "content": "hi"}]
+    said = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    for template, shows in ((said, False), ("{% if tools %}{{ tools | tojson }}{% endif %}" + said, True)):
+        (tmp_path / "model.gguf").write_bytes(with_template(model.read_bytes(), template))
+        engine = tessera.Engine(tmp_path / "model.gguf", threads=1)
+        assert engine.apply_chat_template(messages, tools=[], tokenize=False) == "user: hi\n"
+        if shows:
+            text = engine.apply_chat_template(messages, tools=tools, tokenize=False)
+            assert isinstance(text, str) and '"name": "f"' in text
+            with tessera.LLM(engine) as llm:
+                assert llm.chat(messages, tessera.SamplingParams(max_tokens=2), tools=tools)[0].outputs[0].token_ids
+        else:
+            with pytest.raises(tessera.Unsupported, match="does not show tools"):
+                engine.apply_chat_template(messages, tools=tools)
