@@ -414,12 +414,12 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro(
           "kv_figures", [](const EngineHandle& self) { return kv_figures_dict(self->engine); },
           nb::sig("def kv_figures(self) -> dict[str, int | None]"),
-          R"(A dict of figures of the KV pages and of the prefix index. held_bytes: bytes of all pages, which are used, cached or free. used_bytes: of pages that sessions
-hold; a shared page counts once. cached_bytes: of pages that only the prefix index holds. free_bytes: of free pages. room_bytes: bytes that sessions may
-still take; None without a kv_budget. hits, misses: prompts whose beginning the prefix index had, and prompts of at least one page whose beginning it
-did not have. tokens_saved: tokens that were found there, and not computed. evictions: cached pages that were freed because memory was needed. copies:
-shared pages that were copied because a session wrote to them. file_bytes, pages_written, pages_read: use of the kv_file. file_errors: writes to it that
-failed.)")
+          R"(A dict of figures of the KV pages and of the prefix index. held_bytes: bytes of all pages, which are used, cached or free. used_bytes: of
+pages that sessions hold; a shared page counts once. cached_bytes: of pages that only the prefix index holds. free_bytes: of free pages. room_bytes:
+bytes that sessions may still take; None without a kv_budget. hits, misses: prompts whose beginning the prefix index had, and prompts of at least one
+page whose beginning it did not have. tokens_saved: tokens that were found there, and not computed. evictions: cached pages that were freed because
+memory was needed. copies: shared pages that were copied because a session wrote to them. file_bytes, pages_written, pages_read: use of the kv_file.
+file_errors: writes to it that failed.)")
       .def(
           "trim",
           [](const EngineHandle& self) { refuse_in_callback("Engine.trim()"), unlocked([&] { self->engine.trim(); }); },
@@ -473,11 +473,12 @@ had; the engine must have loaded them. If `adapters` is given, the session has t
           nb::sig("def embed(self, texts: collections.abc.Sequence[str | collections.abc.Sequence[int]], *, pooling: str | None = None, "
                   "role: str = 'plain', prompt: str | None = None, dimensions: int = 0, normalize: bool = True, long_text: str = 'cut', "
                   "overlap: int = 0, max_tokens: int = 0) -> numpy.typing.NDArray[numpy.float32]"),
-          R"(Returns an array with the embedding of each text  [texts, dimensions]. `texts` is a list, also for one text. pooling: the rows from which the embedding is made: "mean" (all), "cls"
-(the first) or "last"; None: as the model says. role: "query" or "document" puts the model's prompt for this role in front of each text; "plain"
-puts none. prompt: a prompt of your own instead. dimensions: the number of values that are kept of each vector, from the first on; 0: all.
-normalize: scales each vector to length 1. long_text: a text of more tokens than the model reads is cut ("cut"), read in windows that share
-`overlap` tokens ("windows"), or an error ("refuse"). max_tokens: the most tokens that are read of a text; 0: as many as the model reads.)")
+          R"(Returns an array with the embedding of each text  [texts, dimensions]. `texts` is a list, also for one text. pooling: the rows from which
+the embedding is made: "mean" (all), "cls" (the first) or "last"; None: as the model says. role: "query" or "document" puts the model's prompt for
+this role in front of each text; "plain" puts none. prompt: a prompt of your own instead. dimensions: the number of values that are kept of each
+vector, from the first on; 0: all. normalize: scales each vector to length 1. long_text: a text of more tokens than the model reads is cut ("cut"),
+read in windows that share `overlap` tokens ("windows"), or an error ("refuse"). max_tokens: the most tokens that are read of a text; 0: as many as
+the model reads.)")
       .def("rerank", &rerank, nb::arg("query"), nb::arg("documents"), nb::kw_only(), nb::arg("instruction") = "", nb::arg("max_tokens") = 0,
            nb::sig("def rerank(self, query: str, documents: collections.abc.Sequence[str], *, instruction: str = '', max_tokens: int = 0) -> "
                    "list[float]"),
@@ -491,9 +492,9 @@ normalize: scales each vector to length 1. long_text: a text of more tokens than
                    "add_generation_prompt: bool = True, "
                    "arguments: collections.abc.Mapping[str, object] | None = None, tokenize: bool = True) -> list[int] "
                    "| str"),
-           R"(Returns the prompt that the model's chat template makes of messages: its tokens or, with tokenize=False, its text. The text of a message never
-becomes a control token. Raises Unsupported if the template leaves the tools out. arguments: further variables of the template, for example {"enable_thinking": False}. If the model has no template, the
-prompt is the texts of the messages, one on each line.)");
+           R"(Returns the prompt that the model's chat template makes of messages: its tokens or, with tokenize=False, its text. The text of a message
+never becomes a control token. Raises Unsupported if the template leaves the tools out. arguments: further variables of the template, for example
+{"enable_thinking": False}. If the model has no template, the prompt is the texts of the messages, one on each line.)");
 }
 
 }  // namespace tessera::python

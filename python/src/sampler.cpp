@@ -359,11 +359,11 @@ void bind_chain(nb::module_& m) {
                   "numpy.typing.NDArray[numpy.float32]], "
                   "object] | collections.abc.Callable[[numpy.typing.NDArray[numpy.int32], "
                   "numpy.typing.NDArray[numpy.float32], StageContext], object]) -> Chain"),
-          R"(Adds a stage of your own: stage(tokens, logits), or stage(tokens, logits, context). A stage gets the context as a third parameter without a default, or as
-a parameter with the name `context`; other parameters keep their defaults. The stage changes the array `logits` in place, or returns another
-array of the same length. A logit of -inf removes a candidate. If the stage raises an exception, the call that draws raises it. A stage must not
-compute with the engine. A stage that remembers tokens has accept(token, probability) and rollback(n); each sampler then gets a deep copy of
-the stage.)")
+          R"(Adds a stage of your own: stage(tokens, logits), or stage(tokens, logits, context). A stage gets the context as a third parameter without
+a default, or as a parameter with the name `context`; other parameters keep their defaults. The stage changes the array `logits` in place, or returns
+another array of the same length. A logit of -inf removes a candidate. If the stage raises an exception, the call that draws raises it. A stage must
+not compute with the engine. A stage that remembers tokens has accept(token, probability) and rollback(n); each sampler then gets a deep copy of the
+stage.)")
       .def(
           "seed",
           [](ChainSpec& s, std::uint64_t seed, std::uint32_t stream) -> ChainSpec& {

@@ -215,13 +215,13 @@ A request gets the tokens that it would get alone, whatever other requests run.
                    "drafter: Drafter | None = None, special: bool = False, show_control: bool = False, "
                    "on_ready: collections.abc.Callable[[], object] | None = None, ready_queue: ReadyQueue | None = "
                    "None, ready_key: int = 0) -> Request"),
-           R"(Submits a request and returns at once. Options of Session.generate() have the same meaning here. samples: the number of answers to the prompt, which is
-computed once. priority: lower is served first (policy "priority"). deadline: seconds from now to the last token. refuse_if_late=True: raises TooLate
-if the request is not expected to end by its deadline. tenant: the user to whom the request belongs. salt: requests share computed pages only if their
-salt is the same. adapters: see Adapter; None: those of `session`, or none. session: a session from which the request goes on; it belongs to the
-scheduler then, and the object `session` is empty. keep_session=True: at the end Request.take_session() returns the session. special=True: names of control tokens in the prompt count as
-these tokens. on_ready(): called on the scheduler's thread when there is something to read, and not again until try_next() has returned None. It must
-not call the scheduler or the request.)")
+           R"(Submits a request and returns at once. Options of Session.generate() have the same meaning here. samples: the number of answers to the
+prompt, which is computed once. priority: lower is served first (policy "priority"). deadline: seconds from now to the last token.
+refuse_if_late=True: raises TooLate if the request is not expected to end by its deadline. tenant: the user to whom the request belongs. salt:
+requests share computed pages only if their salt is the same. adapters: see Adapter; None: those of `session`, or none. session: a session from which
+the request goes on; it belongs to the scheduler then, and the object `session` is empty. keep_session=True: at the end Request.take_session() returns
+the session. special=True: names of control tokens in the prompt count as these tokens. on_ready(): called on the scheduler's thread when there is
+something to read, and not again until try_next() has returned None. It must not call the scheduler or the request.)")
       .def(
           "cancel",
           [](const SchedulerHandle& self, std::uint64_t id) {
