@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/filesystem.h>
 
+#include "calls.hpp"
 #include "adapters.hpp"
 
 namespace tessera::python {
@@ -60,7 +61,7 @@ AdapterHandle load_adapter(const EngineHandle& engine, const std::filesystem::pa
 }
 
 void bind_adapter(nb::module_& m) {
-  nb::class_<AdapterHandle>(m, "Adapter", nb::is_weak_referenceable(),
+  nb::class_<AdapterHandle>(m, "Adapter", no_constructor(), nb::is_weak_referenceable(),
                             R"(A small change of a model's weights (LoRA): a style, a task or a language.
 
     pirate = engine.adapter("pirate.gguf")

@@ -1,4 +1,5 @@
 // tessera.Batch: the rows of one forward pass, of one or of many sessions; and tessera.Outputs, their results.
+#include "calls.hpp"
 #include "types/boxes.hpp"
 #include "types/names.hpp"
 
@@ -101,7 +102,7 @@ void check_row(const OutputsHandle& self, std::size_t row) {
 }  // namespace
 
 void bind_batch(nb::module_& m) {
-  nb::class_<OutputsHandle>(m, "Outputs",
+  nb::class_<OutputsHandle>(m, "Outputs", no_constructor(),
                             "The results of a batch, one for each row. An array shares the outputs' memory, and keeps it alive.")
       .def("__len__", [](const OutputsHandle& self) { return self.rows; })
       .def(

@@ -4,6 +4,7 @@
 
 #include <nanobind/stl/tuple.h>
 
+#include "calls.hpp"
 #include "adapters.hpp"
 #include "types/names.hpp"
 
@@ -75,6 +76,8 @@ void set_request(const ConversationHandle& self, const nb::object& request) {
 AnswerHandle answer(const ConversationHandle& self, const SamplerHandle& sampler, std::optional<std::size_t> max_tokens,
                     const std::vector<std::string>& stop, const std::optional<DrafterHandle>& drafter) {
   refuse_in_callback("Conversation.answer()");
+  if (max_tokens && *max_tokens == 0)
+    raise(ErrorCode::invalid_argument, "max_tokens=0: ask for at least one token, or leave it out for no limit");
   auto box = std::make_shared<AnswerBox>();
   box->conversation = self.box();
   box->sampler = sampler.box();
@@ -112,7 +115,7 @@ auto reading(Get&& get) {
 }
 
 void bind_answer(nb::module_& m) {
-  nb::class_<OutputDelta>(m, "Delta", "A piece of an answer. str(delta) is `text` if `kind` is \"text\", and empty for other kinds.")
+  nb::class_<OutputDelta>(m, "Delta", no_constructor(), "A piece of an answer. str(delta) is `text` if `kind` is \"text\", and empty for other kinds.")
       .def_prop_ro(
           "kind", [](const OutputDelta& self) { return std::string(name_of(self.kind, kKinds)); },
           "\"text\", \"reasoning\", \"call_begin\", \"call_arguments\" or \"call_end\".")
@@ -129,7 +132,7 @@ void bind_answer(nb::module_& m) {
         return "<tessera.Delta " + std::string(name_of(self.kind, kKinds)) + " " +
                nb::repr(nb::str(self.text.data(), self.text.size())).c_str() + ">";
       });
-  nb::class_<AnswerHandle>(m, "Answer", "The answer to the last message, piece by piece.")
+  nb::class_<AnswerHandle>(m, "Answer", no_constructor(), "The answer to the last message, piece by piece.")
       .def("next", &next, "Returns the next piece; None at the end.")
       .def(
           "stop", [](const AnswerHandle& self) { self->stop.request_stop(); },

@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "adapters.hpp"
+#include "calls.hpp"
 #include "engine_doc.hpp"
 #include "types/names.hpp"
 
@@ -95,6 +96,8 @@ LogCallback log_callback(const nb::object& log) {
 }
 
 EngineHandle load(const Path& path, const Arguments& arguments, const nb::object& progress, const nb::object& log) {
+  check_callable(progress, "Engine()", "progress", true);
+  check_callable(log, "Engine()", "log");
   EngineOptions options = options_of(arguments);
   const auto failure = std::make_shared<Failure>();
   options.progress = progress_callback(progress_of(progress, path.filename().string()), failure);
@@ -181,13 +184,15 @@ SessionHandle session_of(const EngineHandle& engine, Session session) {
   return SessionHandle(std::make_shared<SessionBox>(engine.box(), std::move(session)));
 }
 
-SessionHandle restore(const EngineHandle& self, const std::variant<nb::bytes, Path>& from,
-                      const SessionOptions& options) {
+SessionHandle restore(const EngineHandle& self, const nb::object& from, const SessionOptions& options) {
   refuse_in_callback("Engine.restore()");
-  if (const Path* path = std::get_if<Path>(&from)) {
-    return session_of(self, take(unlocked([&] { return self->engine.restore(*path, options); })));
+  const bool is_buffer = PyByteArray_Check(from.ptr()) || PyMemoryView_Check(from.ptr());
+  if (!is_buffer && !nb::isinstance<nb::bytes>(from)) {
+    Path path;
+    if (!nb::try_cast<Path>(from, path)) raise_type("Engine.restore()", "source", "bytes, a bytearray, a memoryview or a path", from);
+    return session_of(self, take(unlocked([&] { return self->engine.restore(path, options); })));
   }
-  const nb::bytes& bytes = std::get<nb::bytes>(from);
+  const nb::bytes bytes(from);  // a copy, unless the object is bytes: other threads may change a bytearray
   const std::span data(static_cast<const std::byte*>(bytes.data()), bytes.size());
   return session_of(self, take(unlocked([&] { return self->engine.restore(data, options); })));
 }
@@ -251,8 +256,13 @@ std::vector<float> rerank(const EngineHandle& self, const std::string& query, co
 
 nb::object apply_chat_template(const EngineHandle& self, const nb::object& messages, const nb::object& tools,
                                bool add_generation_prompt, const nb::object& arguments, bool tokenize) {
+  const nb::object check = nb::module_::import_("tessera._schema");
+  check.attr("check_messages")(messages, "Engine.apply_chat_template()");
+  if (!tools.is_none()) check.attr("check_tools")(tools, "Engine.apply_chat_template()");
+  if (!arguments.is_none() && !nb::hasattr(arguments, "keys"))
+    raise_type("Engine.apply_chat_template()", "arguments", "a dict or None", arguments);
   nb::dict request;
-  if (nb::isinstance<nb::dict>(arguments)) request.update(nb::borrow<nb::dict>(arguments));
+  if (!arguments.is_none()) request.attr("update")(arguments);
   request["messages"] = messages;
   if (!tools.is_none()) request["tools"] = tools;
   request["add_generation_prompt"] = add_generation_prompt;
@@ -267,7 +277,15 @@ nb::object apply_chat_template(const EngineHandle& self, const nb::object& messa
     if (!read) return read.error();
     auto form = self->chat();
     if (!form) return form.error();
-    return form->render(*read, options);
+    auto made = form->render(*read, options);
+    if (made && !read->tools.empty()) {
+      ChatRequest without = *read;
+      without.tools.clear();
+      const auto plain = form->render(without, options);
+      if (plain && plain->text() == made->text())
+        return Error(ErrorCode::unsupported, "the model's chat template does not show tools to the model: leave `tools` out, or describe the tools in a message");
+    }
+    return made;
   }));
   if (!tokenize) return nb::cast(rendered.text());
   return nb::cast(take(unlocked([&] { return rendered.encode(self->engine.tokenizer()); })));
@@ -363,7 +381,7 @@ void bind_engine(nb::module_& m) {
                     (spec.name.empty() ? spec.architecture : "\"" + spec.name + "\" (" + spec.architecture + ")") +
                     ", " + std::to_string(spec.n_layers()) + " layers, context " +
                     std::to_string(self->engine.plan().context) + ", " + std::to_string(self->engine.threads()) +
-                    " threads>";
+                    (self->engine.threads() == 1 ? " thread>" : " threads>");
            })
       .def_prop_ro(
           "tokenizer", [](const EngineHandle& self) { return self->engine.tokenizer(); }, "The model's tokenizer.")
@@ -395,7 +413,13 @@ void bind_engine(nb::module_& m) {
           "threads", [](const EngineHandle& self) { return self->engine.threads(); }, "Number of threads that compute.")
       .def_prop_ro(
           "kv_figures", [](const EngineHandle& self) { return kv_figures_dict(self->engine); },
-          nb::sig("def kv_figures(self) -> dict[str, int]"), "Figures of the KV pages and of the prefix index.")
+          nb::sig("def kv_figures(self) -> dict[str, int | None]"),
+          R"(A dict of figures of the KV pages and of the prefix index. held_bytes: bytes of all pages, which are used, cached or free. used_bytes: of
+pages that sessions hold; a shared page counts once. cached_bytes: of pages that only the prefix index holds. free_bytes: of free pages. room_bytes:
+bytes that sessions may still take; None without a kv_budget. hits, misses: prompts whose beginning the prefix index had, and prompts of at least one
+page whose beginning it did not have. tokens_saved: tokens that were found there, and not computed. evictions: cached pages that were freed because
+memory was needed. copies: shared pages that were copied because a session wrote to them. file_bytes, pages_written, pages_read: use of the kv_file.
+file_errors: writes to it that failed.)")
       .def(
           "trim",
           [](const EngineHandle& self) { refuse_in_callback("Engine.trim()"), unlocked([&] { self->engine.trim(); }); },
@@ -423,11 +447,11 @@ addresses, which cannot be shared. stream=(sinks, window): a sequence without en
 last), "h2o" (those with the most attention so far) or "snapkv" (those with the most attention from the last 32 tokens). adapters: see Adapter.)")
       .def(
           "restore",
-          [](const EngineHandle& self, const std::variant<nb::bytes, Path>& source, TESSERA_SESSION_PARAMETERS) {
+          [](const EngineHandle& self, const nb::object& source, TESSERA_SESSION_PARAMETERS) {
             return restore(self, source, TESSERA_SESSION_VALUES);
           },
           nb::arg("source"), nb::kw_only(), TESSERA_SESSION_ARGUMENTS,
-          nb::sig("def restore(self, source: bytes | str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', "
+          nb::sig("def restore(self, source: bytes | bytearray | memoryview | str | os.PathLike[str], *, context: int = 0, kv: str = 'auto', "
                   "page_tokens: int = 0, "
                   "prefix: bool | None = None, salt: str = '', stream: tuple[int, int] | None = None, token_budget: "
                   "int = 0, "
@@ -449,11 +473,12 @@ had; the engine must have loaded them. If `adapters` is given, the session has t
           nb::sig("def embed(self, texts: collections.abc.Sequence[str | collections.abc.Sequence[int]], *, pooling: str | None = None, "
                   "role: str = 'plain', prompt: str | None = None, dimensions: int = 0, normalize: bool = True, long_text: str = 'cut', "
                   "overlap: int = 0, max_tokens: int = 0) -> numpy.typing.NDArray[numpy.float32]"),
-          R"(Returns an array with the embedding of each text  [texts, dimensions]. pooling: the rows from which the embedding is made: "mean" (all), "cls"
-(the first) or "last"; None: as the model says. role: "query" or "document" puts the model's prompt for this role in front of each text; "plain"
-puts none. prompt: a prompt of your own instead. dimensions: the number of values that are kept of each vector, from the first on; 0: all.
-normalize: scales each vector to length 1. long_text: a text of more tokens than the model reads is cut ("cut"), read in windows that share
-`overlap` tokens ("windows"), or an error ("refuse"). max_tokens: the most tokens that are read of a text; 0: as many as the model reads.)")
+          R"(Returns an array with the embedding of each text  [texts, dimensions]. `texts` is a list, also for one text. pooling: the rows from which
+the embedding is made: "mean" (all), "cls" (the first) or "last"; None: as the model says. role: "query" or "document" puts the model's prompt for
+this role in front of each text; "plain" puts none. prompt: a prompt of your own instead. dimensions: the number of values that are kept of each
+vector, from the first on; 0: all. normalize: scales each vector to length 1. long_text: a text of more tokens than the model reads is cut ("cut"),
+read in windows that share `overlap` tokens ("windows"), or an error ("refuse"). max_tokens: the most tokens that are read of a text; 0: as many as
+the model reads.)")
       .def("rerank", &rerank, nb::arg("query"), nb::arg("documents"), nb::kw_only(), nb::arg("instruction") = "", nb::arg("max_tokens") = 0,
            nb::sig("def rerank(self, query: str, documents: collections.abc.Sequence[str], *, instruction: str = '', max_tokens: int = 0) -> "
                    "list[float]"),
@@ -467,9 +492,9 @@ normalize: scales each vector to length 1. long_text: a text of more tokens than
                    "add_generation_prompt: bool = True, "
                    "arguments: collections.abc.Mapping[str, object] | None = None, tokenize: bool = True) -> list[int] "
                    "| str"),
-           R"(Returns the prompt that the model's chat template makes of messages: its tokens or, with tokenize=False, its text. The text of a message never
-becomes a control token. arguments: further variables of the template, for example {"enable_thinking": False}. If the model has no template, the
-prompt is the texts of the messages, one on each line.)");
+           R"(Returns the prompt that the model's chat template makes of messages: its tokens or, with tokenize=False, its text. The text of a message
+never becomes a control token. Raises Unsupported if the template leaves the tools out. arguments: further variables of the template, for example
+{"enable_thinking": False}. If the model has no template, the prompt is the texts of the messages, one on each line.)");
 }
 
 }  // namespace tessera::python

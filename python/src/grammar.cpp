@@ -1,4 +1,5 @@
 // tessera.Grammar: which texts are allowed; and grammars compiled for a model's vocabulary.
+#include "calls.hpp"
 #include "types/boxes.hpp"
 #include "types/names.hpp"
 
@@ -33,7 +34,7 @@ struct CompiledHandle {
 };
 
 void bind_matcher(nb::module_& m) {
-  nb::class_<CompiledHandle>(m, "CompiledGrammar",
+  nb::class_<CompiledHandle>(m, "CompiledGrammar", no_constructor(),
                              "A grammar that is compiled for a vocabulary. Engine.compile() returns it. Any thread may use it.")
       .def(
           "check",
@@ -105,7 +106,7 @@ Result<CompiledGrammar> GrammarBox::compiled_for(EngineBox& engine) {
 }
 
 void bind_grammar(nb::module_& m) {
-  nb::class_<GrammarHandle>(m, "Grammar",
+  nb::class_<GrammarHandle>(m, "Grammar", no_constructor(),
                             R"(The set of texts that a sampler may write. Pass a grammar to Sampler(grammar=...) or to SamplingParams(grammar=...).
 
     tessera.Grammar.json_schema({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]})

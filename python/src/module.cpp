@@ -3,6 +3,7 @@
 
 #include <tessera/version.hpp>
 
+#include "calls.hpp"
 #include "types/boxes.hpp"
 
 NB_MODULE(_core, m) {
@@ -21,6 +22,7 @@ NB_MODULE(_core, m) {
   bind_batch(m);
   bind_scheduler(m);
   bind_conversation(m);
+  explain_wrong_calls(m);
   // Ends the drivers' threads before the interpreter ends, so that no callback runs after the interpreter's end.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     stop_drivers();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "calls.hpp"
 #include "scheduler.hpp"
 #include "types/names.hpp"
 
@@ -160,7 +161,7 @@ void bind_request(nb::module_& m) {
       });
 
   nb::class_<RequestPtr>(
-      m, "Request", nb::is_weak_referenceable(),
+      m, "Request", no_constructor(), nb::is_weak_referenceable(),
       R"(An iterator over the pieces of the answer to a request. It ends with the answer. If the request failed, it raises the error.
 
     for piece in scheduler.submit("Once upon a time", max_tokens=50):
@@ -197,7 +198,7 @@ over. Raises the error of a request that failed.)")
             }
             return text;
           },
-          "Waits for the end and returns the rest of the first sample's text.")
+          "Waits for the end and returns the rest of the first sample's text. Ctrl-C stops the waiting; the request goes on, and cancel() ends it.")
       .def("result", &result, "Waits for the end and returns all samples.")
       .def(
           "check", [](const RequestPtr& self) { check(self); }, "Raises the error of the request, if it has failed.")
@@ -226,13 +227,17 @@ over. Raises the error of a request that failed.)")
           [](const RequestPtr& self) {
             return finish_name(locked(self, [](RequestHandle& h) { return h.finish_reason(); }));
           },
-          nb::sig("def finish_reason(self) -> str | None"), "Why the first sample has ended (see Piece); None while it goes on.")
+          nb::sig("def finish_reason(self) -> str | None"), "Why the first sample has ended (see Piece); None while it goes on. \"error\": the request failed. \"cancelled\": it was cancelled.")
       .def_prop_ro(
           "figures",
           [](const RequestPtr& self) {
             return figures_dict(locked(self, [](RequestHandle& h) { return h.figures(); }));
           },
-          nb::sig("def figures(self) -> dict[str, float | int | bool | None]"))
+          nb::sig("def figures(self) -> dict[str, float | int | bool | None]"),
+          R"(A dict. submitted, scheduled, first_token, ended: times in seconds on the scheduler's clock; None: not yet. progressed: the time at which a step last
+computed tokens of the prompt. prompt_tokens: tokens of the prompt. reused_tokens: those that the prefix index had. computed_tokens: those that are
+computed or reused so far. tokens: drawn tokens of all samples. drafted, accepted: drafts that were computed, and drafts that became tokens.
+recomputed_tokens: tokens that were computed again after a preemption. preemptions: their number. late: True if the request ended after its deadline.)")
       .def(
           "take_session",
           [](const RequestPtr& self, std::uint32_t sample) {

@@ -1,8 +1,10 @@
 // tessera.Sampler: logits in, a token out; and tessera.Chain, which builds one from stages.
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "calls.hpp"
 #include "stage.hpp"
 #include "types/boxes.hpp"
 
@@ -53,9 +55,24 @@ void add_grammar(ChainSpec& spec, std::shared_ptr<GrammarBox> grammar) {
       },
       std::move(words));
 }
-void add_bias(ChainSpec& spec, const nb::dict& biases) {
+// Reads a token: an int, or its digits as a text, the form of OpenAI's API.
+bool read_token(nb::handle object, Token& token) {
+  if (!nb::isinstance<nb::str>(object)) return nb::try_cast<Token>(object, token);
+  const std::string digits = nb::cast<std::string>(object);
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), token);
+  return read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+}
+void add_bias(ChainSpec& spec, nb::handle biases, const std::string& where, const std::string& name) {
+  if (!nb::isinstance<nb::dict>(biases)) raise_type(where, name, "a dict of int to float", biases);
   std::vector<sampling::TokenBias> all;
-  for (auto [token, bias] : biases) all.push_back({nb::cast<Token>(token), nb::cast<float>(bias)});
+  for (auto [key, value] : nb::borrow<nb::dict>(biases)) {
+    sampling::TokenBias one;
+    const std::string shown = nb::repr(key).c_str();
+    if (!read_token(key, one.token))
+      throw nb::type_error((where + ": the key " + shown + " of " + name + " is no token: a token is an int").c_str());
+    if (!nb::try_cast<float>(value, one.bias)) raise_type(where, name + "[" + shown + "]", "a float", value);
+    all.push_back(one);
+  }
   add_simple(
       spec, [all = std::move(all)](sampling::Chain& c) { c.logit_bias(all); },
       "logit_bias of " + std::to_string(nb::len(biases)));
@@ -104,7 +121,7 @@ SamplerHandle make_sampler(float temperature, std::size_t top_k, float top_p, fl
   spec.seed = seed ? *seed : fresh_seed();
   spec.stream = stream;
   if (grammar) add_grammar(spec, grammar->box());
-  if (!logit_bias.is_none()) add_bias(spec, nb::cast<nb::dict>(logit_bias));
+  if (!logit_bias.is_none()) add_bias(spec, logit_bias, "Sampler()", "logit_bias");
   if (allow)
     add_simple(
         spec, [tokens = *allow](sampling::Chain& c) { c.allow(tokens); }, "allow of " + std::to_string(allow->size()));
@@ -262,7 +279,7 @@ void bind_chain(nb::module_& m) {
           nb::arg("presence") = 0.0f, nb::arg("last_n") = nb::none(), nb::arg("prompt") = false,
           "Changes the logits of tokens that occurred in the answer; with prompt=True also of tokens in the prompt.")
       .def(
-          "logit_bias", [](ChainSpec& s, const nb::dict& biases) -> ChainSpec& { return add_bias(s, biases), s; },
+          "logit_bias", [](ChainSpec& s, const nb::dict& biases) -> ChainSpec& { return add_bias(s, biases, "Chain.logit_bias()", "biases"), s; },
           self_policy, nb::arg("biases"), nb::sig("def logit_bias(self, biases: dict[int, float]) -> Chain"),
           "Adds a number to the logit of each of these tokens; -inf removes the token.")
       .def(
@@ -342,10 +359,11 @@ void bind_chain(nb::module_& m) {
                   "numpy.typing.NDArray[numpy.float32]], "
                   "object] | collections.abc.Callable[[numpy.typing.NDArray[numpy.int32], "
                   "numpy.typing.NDArray[numpy.float32], StageContext], object]) -> Chain"),
-          R"(Adds a stage of your own: stage(tokens, logits), or stage(tokens, logits, context). The stage changes the array `logits` in place, or returns another
-array of the same length. A logit of -inf removes a candidate. If the stage raises an exception, the call that draws raises it. A stage must not
-compute with the engine. A stage that remembers tokens has accept(token, probability) and rollback(n); each sampler then gets a deep copy of
-the stage.)")
+          R"(Adds a stage of your own: stage(tokens, logits), or stage(tokens, logits, context). A stage gets the context as a third parameter without
+a default, or as a parameter with the name `context`; other parameters keep their defaults. The stage changes the array `logits` in place, or returns
+another array of the same length. A logit of -inf removes a candidate. If the stage raises an exception, the call that draws raises it. A stage must
+not compute with the engine. A stage that remembers tokens has accept(token, probability) and rollback(n); each sampler then gets a deep copy of the
+stage.)")
       .def(
           "seed",
           [](ChainSpec& s, std::uint64_t seed, std::uint32_t stream) -> ChainSpec& {

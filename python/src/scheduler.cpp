@@ -7,6 +7,7 @@
 #include <nanobind/stl/map.h>
 
 #include "adapters.hpp"
+#include "calls.hpp"
 #include "ready_queue.hpp"
 #include "scheduler.hpp"
 #include "types/names.hpp"
@@ -77,6 +78,7 @@ RequestPtr submit(const SchedulerHandle& self, const TextOrTokens& prompt, const
   box->scheduler = self.box();
   box->failure = std::make_shared<Failure>();
   box->samples = samples;
+  check_callable(on_ready, "Scheduler.submit()", "on_ready");
   Request request;
   request.generate = generate_options(max_tokens, stop, stop_tokens, ignore_eos, logprobs, show_control);
   request.generate.speculate = speculation(drafter);
@@ -213,13 +215,13 @@ A request gets the tokens that it would get alone, whatever other requests run.
                    "drafter: Drafter | None = None, special: bool = False, show_control: bool = False, "
                    "on_ready: collections.abc.Callable[[], object] | None = None, ready_queue: ReadyQueue | None = "
                    "None, ready_key: int = 0) -> Request"),
-           R"(Submits a request and returns at once. Options of Session.generate() have the same meaning here. samples: the number of answers to the prompt, which is
-computed once. priority: lower is served first (policy "priority"). deadline: seconds from now to the last token. refuse_if_late=True: raises TooLate
-if the request is not expected to end by its deadline. tenant: the user to whom the request belongs. salt: requests share computed pages only if their
-salt is the same. adapters: see Adapter; None: those of `session`, or none. session: a session from which the request goes on; it belongs to the
-scheduler then. keep_session=True: at the end Request.take_session() returns the session. special=True: names of control tokens in the prompt count as
-these tokens. on_ready(): called on the scheduler's thread when there is something to read, and not again until try_next() has returned None. It must
-not call the scheduler or the request.)")
+           R"(Submits a request and returns at once. Options of Session.generate() have the same meaning here. samples: the number of answers to the
+prompt, which is computed once. priority: lower is served first (policy "priority"). deadline: seconds from now to the last token.
+refuse_if_late=True: raises TooLate if the request is not expected to end by its deadline. tenant: the user to whom the request belongs. salt:
+requests share computed pages only if their salt is the same. adapters: see Adapter; None: those of `session`, or none. session: a session from which
+the request goes on; it belongs to the scheduler then, and the object `session` is empty. keep_session=True: at the end Request.take_session() returns
+the session. special=True: names of control tokens in the prompt count as these tokens. on_ready(): called on the scheduler's thread when there is
+something to read, and not again until try_next() has returned None. It must not call the scheduler or the request.)")
       .def(
           "cancel",
           [](const SchedulerHandle& self, std::uint64_t id) {
@@ -269,7 +271,12 @@ not call the scheduler or the request.)")
             return figures_dict(called(self, [](Scheduler& s) { return s.figures(); }));
           },
           nb::sig("def figures(self) -> dict[str, typing.Any]"),
-          "Counts and times since the scheduler was made. A time is a distribution, in seconds.")
+          R"(A dict of counts and times since the scheduler was made. Numbers of requests: running, waiting (now); submitted, finished, cancelled, failed, late;
+refused_busy, refused_size, refused_late. Numbers of preemptions: suspended (the pages were written to the kv_file), recomputed (the pages were freed),
+out_of_room (a step found no pages). Numbers of tokens: prompt_tokens, reused_tokens, tokens, recomputed_tokens, drafted, accepted. steps: number of
+steps. Distributions of times in seconds: queue, time_to_first_token, inter_token, per_output_token, end_to_end, step, planning. rows: the distribution
+of rows in a step. A distribution has count, mean, p50, p90, p95, p99 and max. cost_error: the mean error of the expected times. tenants: weight,
+service and requests of each tenant.)")
       .def_prop_ro("engine", [](const SchedulerHandle& self) { return EngineHandle(self->engine); })
       .def("__repr__", [](const SchedulerHandle& self) {
         if (self->closed) return std::string("<tessera.Scheduler closed>");

@@ -4,6 +4,7 @@
 
 #include <nanobind/stl/filesystem.h>
 
+#include "calls.hpp"
 #include "adapters.hpp"
 #include "types/names.hpp"
 
@@ -103,6 +104,7 @@ nb::object append(const SessionHandle& self, const TextOrTokens& prompt, const s
     tokens = take(unlocked(
         [&] { return tokens_of(prompt, self->engine->engine.tokenizer(), self->session.tokens().empty(), special); }));
   }
+  check_callable(progress, "Session.append()", "progress", true);
   const bool has_progress = !progress.is_none() && !progress.is(nb::handle(Py_False));
   if (tokens.empty() || has_progress) {
     if (wanted.want != Want::logits) {
@@ -213,7 +215,7 @@ void close(const GenerationHandle& self) {
 
 void bind_generation(nb::module_& m) {
   nb::class_<GenerationHandle>(
-      m, "Generation",
+      m, "Generation", no_constructor(),
       R"(An iterator over the pieces of a generated text. No other call can use the session until the text has ended, or the generation is closed.
 
     with session.generate(sampler, max_tokens=100) as pieces:
@@ -239,7 +241,8 @@ If you leave the loop early, the session keeps the tokens that were delivered. c
             }
             return text;
           },
-          "Draws the rest of the text and returns it.")
+          R"(Draws the rest of the text and returns it. If Ctrl-C or an error stops read(), the session keeps the tokens that were drawn so far; Session.text has
+their text.)")
       .def("close", &close, "Ends the generation and frees the session. A generation that is destroyed is closed.")
       .def(
           "__enter__", [](nb::handle self) { return self; }, nb::sig("def __enter__(self) -> Generation"))
@@ -259,7 +262,9 @@ If you leave the loop early, the session keeps the tokens that were delivered. c
             auto claim = self->use.read("generation");
             return figures_dict(self->closed ? self->figures : self->generation.figures());
           },
-          nb::sig("def figures(self) -> dict[str, float]"), "Number of tokens, seconds, and tokens per second.")
+          nb::sig("def figures(self) -> dict[str, float]"), R"(A dict. prompt_tokens: tokens that were appended since the previous generation. tokens: tokens that were drawn. prompt_seconds, time_to_first_token,
+generation_seconds: times in seconds. tokens_per_second: speed of the tokens after the first one. bytes_per_token: bytes of weights and of the KV cache
+that were read for the last token. steps: steps that drew tokens. drafted, accepted: drafts that were computed, and drafts that became tokens.)")
       .def("__repr__", [](const GenerationHandle& self) {
         return std::string("<tessera.Generation ") + (self->ended ? "ended" : "running") + ">";
       });
@@ -282,6 +287,7 @@ Verification verify(const SessionHandle& self, const nb::object& progress) {
   refuse_in_callback("Session.verify()");
   auto claim = self->use.read("session");
   const auto failure = std::make_shared<Failure>();
+  check_callable(progress, "Session.verify()", "progress");
   VerifyOptions options;
   options.progress = progress_callback(progress, failure);
   return take(interruptible([&](std::stop_token stop) {
@@ -312,7 +318,7 @@ std::vector<std::pair<std::string, double>> beam_texts(const SessionHandle& self
 void bind_session(nb::module_& m) {
   bind_generation(m);
   nb::class_<SessionHandle> session(
-      m, "Session", nb::is_weak_referenceable(),
+      m, "Session", no_constructor(), nb::is_weak_referenceable(),
       R"(One sequence: its tokens, their keys and values, and the logits after the last token.
 
     session = engine.session()
@@ -320,8 +326,9 @@ void bind_session(nb::module_& m) {
     for piece in session.generate(tessera.Sampler(temperature=0.8), max_tokens=100):
         print(piece, end="")
 
-Only one call at a time may change a session. If another thread calls at the same time, its call raises InvalidState. After an error the session is
-as it was. An array that a session has returned does not change when the session goes on.)");
+Only one call at a time may change a session. If another thread calls at the same time, its call raises InvalidState. After an error of
+append() the session is as it was. A generation that stops early keeps the tokens that it has drawn. An array that a session has returned does not
+change when the session goes on.)");
   session
       .def("append", &append, nb::arg("prompt"), nb::kw_only(), nb::arg("rows") = "last", nb::arg("want") = "logits",
            nb::arg("special") = false, nb::arg("progress") = nb::none(),
@@ -354,7 +361,7 @@ session is NaN.)")
           [](const SessionHandle& self, std::size_t position) {
             change(self, "Session.truncate()", [&](Session& s) { return s.truncate(position); });
           },
-          nb::arg("position"), "Drops the tokens from `position` on.")
+          nb::arg("position"), "Drops the tokens from `position` on. A position beyond the end changes nothing.")
       .def(
           "clear",
           [](const SessionHandle& self) { change(self, "Session.clear()", [](Session& s) { return s.clear(); }); },

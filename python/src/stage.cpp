@@ -1,5 +1,7 @@
 #include "stage.hpp"
 
+#include "calls.hpp"
+
 #include <algorithm>
 #include <string>
 
@@ -25,11 +27,14 @@ struct Column {
   [[nodiscard]] nb::object array() const { return array_of<T>(std::span<const T>(*values), {values->size()}, values); }
 };
 
+// How a stage gets the context: not at all, as its third argument, or by name.
+enum class ContextUse : std::int32_t { none, third, named };
+
 class PythonStage final : public sampling::Stage {
  public:
-  PythonStage(PyRef callable, bool takes_context, bool remembers, FailurePtr failure)
+  PythonStage(PyRef callable, ContextUse context, bool remembers, FailurePtr failure)
       : callable_(std::move(callable)),
-        takes_context_(takes_context),
+        context_(context),
         remembers_(remembers),
         failure_(std::move(failure)) {}
 
@@ -40,9 +45,11 @@ class PythonStage final : public sampling::Stage {
       tokens_.fill(candidates.tokens());
       logits_.fill(candidates.logits());
       nb::object answer;
-      if (takes_context_) {
+      if (context_ != ContextUse::none) {
         auto history = std::make_shared<Tokens>(context.history.begin(), context.history.end());
-        answer = callable_.get()(tokens_.array(), logits_.array(), StageContext{std::move(history), context});
+        StageContext given{std::move(history), context};
+        if (context_ == ContextUse::third) answer = callable_.get()(tokens_.array(), logits_.array(), std::move(given));
+        else answer = callable_.get()(tokens_.array(), logits_.array(), nb::arg("context") = std::move(given));
       } else {
         answer = callable_.get()(tokens_.array(), logits_.array());
       }
@@ -87,7 +94,7 @@ class PythonStage final : public sampling::Stage {
     try {
       PyRef copy = callable_;
       if (remembers_) copy = PyRef(nb::module_::import_("copy").attr("deepcopy")(callable_.get()));
-      return std::make_unique<PythonStage>(std::move(copy), takes_context_, remembers_, failure_);
+      return std::make_unique<PythonStage>(std::move(copy), context_, remembers_, failure_);
     } catch (...) {
       failure_->keep();
       return nullptr;
@@ -102,8 +109,11 @@ class PythonStage final : public sampling::Stage {
       std::ranges::copy(*logits_.values, to.begin());
       return;
     }
-    const auto array =
-        nb::cast<nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(as_floats(answer));
+    nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
+    if (!nb::try_cast(as_floats(answer), array)) {
+      raise(ErrorCode::invalid_argument, "a stage returned an array with several dimensions: return one logit for each "
+                                         "candidate, or None after changing the array in place");
+    }
     if (array.size() != to.size()) {
       raise(ErrorCode::invalid_argument,
             "a stage returned " + std::to_string(array.size()) + " logits for " + std::to_string(to.size()) +
@@ -117,7 +127,8 @@ class PythonStage final : public sampling::Stage {
   }
 
   PyRef callable_;
-  bool takes_context_, remembers_;
+  ContextUse context_;
+  bool remembers_;
   FailurePtr failure_;
   Column<Token> tokens_;
   Column<float> logits_;
@@ -133,12 +144,12 @@ StageMaker python_stage(const nb::object& callable) {
           std::string("a stage is a callable stage(tokens, logits) or stage(tokens, logits, context), not ") +
               nb::repr(callable).c_str());
   }
-  const bool takes_context = nb::cast<bool>(nb::module_::import_("tessera._schema").attr("takes_three")(callable));
+  const auto context = static_cast<ContextUse>(nb::cast<int>(nb::module_::import_("tessera._schema").attr("context_use")(callable)));
   const bool remembers = has_method(callable, "accept");
   if (remembers && !has_method(callable, "rollback")) {
     raise(ErrorCode::invalid_argument, "a stage with accept(token, probability) needs rollback(n) too");
   }
-  return [callable = PyRef(callable), takes_context, remembers](sampling::Chain& chain,
+  return [callable = PyRef(callable), context, remembers](sampling::Chain& chain,
                                                                 const Making& making) -> Status {
     PyRef own = callable;
     if (remembers) {  // each sampler has its own state
@@ -152,13 +163,13 @@ StageMaker python_stage(const nb::object& callable) {
       }
     }
     chain.stage(
-        std::unique_ptr<sampling::Stage>(new PythonStage(std::move(own), takes_context, remembers, making.failure)));
+        std::unique_ptr<sampling::Stage>(new PythonStage(std::move(own), context, remembers, making.failure)));
     return {};
   };
 }
 
 void bind_stage(nb::module_& m) {
-  nb::class_<StageContext>(m, "StageContext", "The tokens and random numbers that a stage may use beside the candidates.")
+  nb::class_<StageContext>(m, "StageContext", no_constructor(), "The tokens and random numbers that a stage may use beside the candidates.")
       .def_prop_ro(
           "history",
           [](const StageContext& self) {

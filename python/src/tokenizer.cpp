@@ -1,6 +1,7 @@
 // tessera.Tokenizer and tessera.Detokenizer.
 #include <tessera/extend/text/detokenizer.hpp>
 
+#include "calls.hpp"
 #include "types/boxes.hpp"
 
 namespace tessera::python {
@@ -15,7 +16,7 @@ void bind_tokenizer(nb::module_& m) {
   const auto text_of = [](std::string_view bytes) {
     return nb::object(nb::bytes(bytes.data(), bytes.size()).attr("decode")("utf-8", "replace"));
   };
-  nb::class_<Tokenizer>(m, "Tokenizer", "A vocabulary and its rules. Any thread may use it.")
+  nb::class_<Tokenizer>(m, "Tokenizer", no_constructor(), "A vocabulary and its rules. Any thread may use it.")
       .def(
           "encode",
           [](const Tokenizer& self, const std::string& text, std::optional<bool> bos, bool special) {

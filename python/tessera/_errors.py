@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 
@@ -139,6 +140,39 @@ _CLASSES: dict[int, type[Error]] = {
 }
 
 
+# Words of messages that name parts of the C++ API, and what Python says instead.
+_WORDS: list[tuple[str, str]] = [
+    (r"^this Session is empty: .*", "the session was given to a request: Request.take_session() returns it after the end, if submit() had keep_session=True"),
+    (r"^this Scheduler is empty: .*", "the scheduler is closed: make another one"),
+    (r"^this Generation is empty: .*", "the generation is closed: call Session.generate() again"),
+    (r"^this Answer is empty: .*", "the answer is closed: call Conversation.answer() again"),
+    (r"^this (\w+) is empty: .*", r"the \1 is closed, or was given to another object: make another one"),
+    (r"finish it or destroy it first", "read it to its end, or call its close()"),
+    (r"the scheduler was destroyed before", "the scheduler was closed before"),
+    (
+        r"^limits: rows (\S+), seconds (\S+) and max_running (\S+) must be above 0; headroom (\S+) must be from 0 to 1; .*",
+        r"rows=\1, step_seconds=\2 and max_running=\3 must be above 0, and headroom=\4 must be from 0 to 1",
+    ),
+    (r"EngineOptions::mtp = MtpHeads::load", "Engine(mtp=True)"),
+    (r"EngineOptions::draft_heads", "Engine(draft_heads=...)"),
+    (r" \(EngineOptions::kv\)", ""),
+    (r"^(top|min|typical)-(k|p) is", r"\1_\2 is"),
+    (r"^top-n-sigma is", "top_n_sigma is"),
+    (r"^XTC (probability|threshold) is", r"xtc_\1 is"),
+    (r"^DRY (multiplier|base) is", r"dry_\1 is"),
+    (r"^mirostat (tau|eta) is", r"mirostat_\1 is"),
+    (r"^(repetition|frequency|presence) penalty is", r"\1_penalty is"),
+    (r"\b[A-Z]\w+Options::(\w+)", r"\1"),
+    (r"\b([A-Z]\w+)::(\w+)", r"\1.\2"),
+]
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+(?<!\.gguf)(?<!\.safetensors)")
+
+
 def make(code: int, message: str, place: str) -> Error:
     """Returns the exception of an error of the library."""
-    return _CLASSES.get(code, Error)(message, place)
+    for pattern, words in _WORDS:
+        message = re.sub(pattern, words, message)
+    kind = _CLASSES.get(code, Error)
+    if kind is NotFound and _HUB_NAME.fullmatch(place):
+        message += ". tessera downloads nothing: give the path of a GGUF file or of a folder (docs/howto/get-a-model.md)"
+    return kind(message, place)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._calls import kind_of
 from ._errors import InvalidArgument
 
 
@@ -41,13 +43,51 @@ def _plain(value: object) -> Any:
     raise TypeError(f"{value!r}: use dicts, lists, texts, numbers, True, False and None")
 
 
-def takes_three(stage: Any) -> bool:
-    """Returns whether a stage takes the context besides tokens and logits."""
+def context_use(stage: Any) -> int:
+    """Returns how a stage gets the context: 0: not at all. 1: as its third argument. 2: by the name `context`.
+
+    A third parameter with a default belongs to the program (it often binds the variable of a loop), so it gets nothing.
+    """
     try:
-        inspect.signature(stage).bind(0, 0, 0)
+        parameters = list(inspect.signature(stage).parameters.values())
     except (TypeError, ValueError):
-        return False
-    return True
+        return 0
+    ordered = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    if len(ordered) > 2 and (ordered[2].default is inspect.Parameter.empty or ordered[2].name == "context"):
+        return 1
+    return 2 if any(one.name == "context" and one.kind != one.POSITIONAL_ONLY for one in parameters[2:]) else 0
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, Mapping) or hasattr(value, "model_dump") or hasattr(value, "keys")
+
+
+def check_messages(messages: object, where: str, name: str = "messages") -> None:
+    """Raises TypeError if `messages` is no list of messages."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+        raise TypeError(f"{where}: {name} is a list of dicts, not {kind_of(messages)}")
+    for i, message in enumerate(messages):
+        if not _is_object(message):
+            raise TypeError(f"{where}: {name}[{i}] is a dict with role and content, not {kind_of(message)}")
+        if isinstance(message, Mapping):
+            content = message.get("content")
+            if content is not None and (not isinstance(content, str | Sequence) or isinstance(content, bytes)):
+                raise TypeError(f'{where}: {name}[{i}]["content"] is a str, a list of parts or None, not {kind_of(content)}')
+
+
+def check_tools(tools: object, where: str, name: str = "tools") -> None:
+    """Raises an error if `tools` is no list of tools in OpenAI's form."""
+    if not isinstance(tools, Sequence) or isinstance(tools, str | bytes):
+        raise TypeError(f"{where}: {name} is a list of dicts, not {kind_of(tools)}")
+    for i, tool in enumerate(tools):
+        if not _is_object(tool):
+            raise TypeError(f"{where}: {name}[{i}] is a dict, not {kind_of(tool)}")
+        if not isinstance(tool, Mapping):
+            continue
+        if "function" not in tool:
+            raise InvalidArgument(f'{where}: {name}[{i}] has no "function": write {{"type": "function", "function": {{"name": ..., "parameters": ...}}}}')
+        if isinstance(tool["function"], Mapping) and "name" not in tool["function"]:
+            raise InvalidArgument(f'{where}: {name}[{i}]["function"] has no "name"')
 
 
 def local_time() -> tuple[int, int, int, int, int, int]:

@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any
 
+from ._calls import renamed
 from ._core import Engine, Piece, ReadyQueue, Request, Sample, Scheduler, Session
-from ._errors import Cancelled, InvalidState
+from ._errors import Cancelled, InvalidArgument, InvalidState
 
 
 class AsyncRequest(AsyncIterator[Piece]):
@@ -112,7 +113,10 @@ class AsyncScheduler:
     def __init__(self, engine: Engine, **options: Any) -> None:
         if options.get("driver") is False:
             raise InvalidState("an AsyncScheduler needs the driver's thread: leave driver=False out")
-        self._scheduler = Scheduler(engine, **options)
+        try:
+            self._scheduler = Scheduler(engine, **options)
+        except (TypeError, InvalidArgument) as error:
+            raise renamed(error, "Scheduler(", "AsyncScheduler(") from None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._queue = ReadyQueue(self._wake_loop)
         self._requests: dict[int, AsyncRequest] = {}
@@ -152,6 +156,9 @@ class AsyncScheduler:
         self._requests[key] = request
         try:
             request._begin(self._scheduler.submit(prompt, ready_queue=self._queue, ready_key=key, **options))
+        except (TypeError, InvalidArgument) as error:
+            self._forget(key)
+            raise renamed(error, "Scheduler.", "AsyncScheduler.") from None
         except BaseException:
             self._forget(key)
             raise
@@ -159,8 +166,9 @@ class AsyncScheduler:
 
     async def generate(self, prompt: str | list[int], **options: Any) -> list[Sample]:
         """Submits a request, waits for its end, and returns all of its samples."""
+        request = self.submit(prompt, **options)
         samples: list[tuple[list[str], list[Piece]]] = [([], []) for _ in range(options.get("samples", 1))]
-        async for piece in self.submit(prompt, **options):
+        async for piece in request:
             samples[piece.sample][0].append(piece.text)
             samples[piece.sample][1].append(piece)
         return [

@@ -15,7 +15,9 @@ from typing import Any
 from . import _core
 from ._adapters import Adapters
 from ._core import Delta, Drafter, Engine, Sampler
+from ._calls import kind_of
 from ._errors import InvalidState
+from ._schema import check_messages, check_tools
 
 
 class Answer(Iterator[Delta]):
@@ -55,10 +57,12 @@ class Answer(Iterator[Delta]):
 
     @property
     def finish_reason(self) -> str | None:
+        """Why the answer has ended (see Piece); "cancelled" after stop(). None while it goes on."""
         return self._answer.finish_reason
 
     @property
     def figures(self) -> dict[str, float]:
+        """The same figures as those of a Generation."""
         return self._answer.figures
 
     def stop(self) -> None:
@@ -102,6 +106,10 @@ class Conversation:
         salt: str = "",
         adapters: Adapters = (),
     ) -> None:
+        if not isinstance(engine, Engine):
+            raise TypeError(f"Conversation(): engine is an Engine, not {kind_of(engine)}")
+        check_messages(messages, "Conversation()")
+        check_tools(tools, "Conversation()")
         self._core = _core.Conversation(
             engine, chat_template=chat_template, output_format=output_format, context=context, kv=kv, salt=salt, adapters=adapters
         )
@@ -114,6 +122,8 @@ class Conversation:
         self.sampler = sampler or Sampler(temperature=0.7, top_p=0.95)
 
     def _set_request(self) -> None:
+        check_messages(self.messages, "Conversation")
+        check_tools(self.tools, "Conversation")
         request: dict[str, Any] = {**self.arguments, "messages": self.messages, "add_generation_prompt": True}
         if self.tools:
             request["tools"] = self.tools
@@ -135,13 +145,18 @@ class Conversation:
         tool_name: str = "",
         drafter: Drafter | None = None,
     ) -> Answer:
-        """Adds a message of the user, if `content` is given, and begins the answer. After an error the user's message is removed again.
+        """Adds a message of the user, if `content` is given, and begins the answer. If answer() raises, it removes the user's message again.
+
+        The user's message stays if the answer has begun and you leave it before its end, or if reading it raises an error. Call answer() without
+        `content` to get another answer to the message, or remove the message from `messages`. (say() removes it.)
 
         tool_use: what the answer may contain. "required": calls of the tools, after reasoning if the model reasons. "at_once": calls, with
         nothing in front. "after_text": text, then calls. "auto": text, with or without calls. None: anything; the form of calls is not enforced.
         tool_name: the only tool that may be called.
         """
         if content is not None:
+            if not isinstance(content, str):
+                raise TypeError(f"Conversation.answer(): content is a str or None, not {kind_of(content)}")
             self.messages.append({"role": "user", "content": content})
         try:
             if not self.messages:
@@ -158,8 +173,16 @@ class Conversation:
             raise
 
     def say(self, content: str, *, sampler: Sampler | None = None, max_tokens: int | None = None, stop: str | Sequence[str] = ()) -> str:
-        """Adds a message of the user, and returns the text of the whole answer."""
-        return self.answer(content, sampler=sampler, max_tokens=max_tokens, stop=stop).read()
+        """Adds a message of the user, and returns the text of the whole answer. After an error or Ctrl-C the messages are as they were before."""
+        if not isinstance(content, str):
+            raise TypeError(f"Conversation.say(): content is a str, not {kind_of(content)}")
+        before = len(self.messages)
+        try:
+            with self.answer(content, sampler=sampler, max_tokens=max_tokens, stop=stop) as answer:
+                return answer.read()
+        except BaseException:
+            del self.messages[before:]
+            raise
 
     def add_tool_result(self, call_id: str, content: str, name: str = "") -> None:
         """Adds a message with the result of a call: what the tool returned."""

@@ -29,3 +29,11 @@ def test_a_cross_encoder_ranks() -> None:
     assert np.abs(np.array(scores) - expected).max() < 1e-4
     both = engine.rerank(pairs[0][0], [pairs[0][1], pairs[1][1]])
     assert both == scores[:2]
+
+
+def test_the_python_of_the_page_runs(engine: tessera.Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ENCODERS.parents[3] / "docs" / "howto" / "embeddings.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0].replace("dimensions=256", "dimensions=8")
+    names: dict[str, object] = {"engine": engine, "ranker": tessera.Engine(ENCODERS / "bert-rank")}
+    exec(compile(code, "embeddings.md", "exec"), names)
+    assert capsys.readouterr().out and len(names["scores"]) == 2  # type: ignore[arg-type]

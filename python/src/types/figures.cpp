@@ -1,6 +1,7 @@
 // Figures as dicts, with the same names as in the JSON of the C ABI.
 #include <cmath>
 #include <concepts>
+#include <limits>
 #include <map>
 
 #include "types/boxes.hpp"
@@ -50,7 +51,10 @@ nb::dict figures_dict(const Figures& figures) { return FieldsDict::of(figures); 
 nb::dict figures_dict(const RequestFigures& figures) { return FieldsDict::of(figures); }
 nb::dict figures_dict(const SchedulerFigures& figures) { return FieldsDict::of(figures); }
 nb::dict kv_figures_dict(const Engine& engine) {
-  return FieldsDict::of(unlocked([&] { return fields::EngineKv(engine); }));
+  const auto figures = unlocked([&] { return fields::EngineKv(engine); });
+  nb::dict dict = FieldsDict::of(figures);
+  if (figures.room_bytes == std::numeric_limits<std::uint64_t>::max()) dict["room_bytes"] = nb::none();  // no budget
+  return dict;
 }
 
 }  // namespace tessera::python

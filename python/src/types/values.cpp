@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calls.hpp"
 #include "types/boxes.hpp"
 #include "types/names.hpp"
 
@@ -22,7 +23,7 @@ std::string amount(std::uint64_t bytes) {
 nb::object text_object(std::string_view text) { return nb::str(text.data(), text.size()); }
 
 void bind_plan(nb::module_& m) {
-  nb::class_<Plan>(m, "Plan",
+  nb::class_<Plan>(m, "Plan", no_constructor(),
                    "The memory that an engine with one session of `context` tokens takes, in bytes, computed before the memory is taken.")
       .def_ro("weights", &Plan::weights)
       .def_ro("kv", &Plan::kv, "Bytes of one full session.")
@@ -44,7 +45,7 @@ void bind_plan(nb::module_& m) {
                std::to_string(self.context) + " tokens), workspace " + amount(self.workspace) + ">";
       });
   nb::class_<KernelUse>(
-      m, "KernelUse",
+      m, "KernelUse", no_constructor(),
       "The kernel that computes an operation. fallback: why a better kernel cannot be used; empty if this kernel is the best.")
       .def_prop_ro("kind", [](const KernelUse& self) { return std::string(to_string(self.kind)); },
                    "The operation's name: \"linear\", \"attention\", ...")
@@ -61,7 +62,7 @@ void bind_plan(nb::module_& m) {
 }
 
 void bind_piece(nb::module_& m) {
-  nb::class_<PyPiece>(m, "Piece",
+  nb::class_<PyPiece>(m, "Piece", no_constructor(),
                       "A drawn token, and the text that is certain since this token: only whole characters. str(piece) is the text.")
       .def_prop_ro(
           "text", [](const PyPiece& self) { return text_object(self.piece.text); }, nb::sig("def text(self) -> str"))
@@ -69,7 +70,7 @@ void bind_piece(nb::module_& m) {
       .def_prop_ro(
           "finish_reason", [](const PyPiece& self) { return finish_name(self.piece.finish); },
           nb::sig("def finish_reason(self) -> str | None"),
-          "On the last piece: \"end_of_generation\", \"max_tokens\", \"stop_string\" or \"stop_token\". On the pieces before: None.")
+          "On the last piece: \"end_of_generation\", \"max_tokens\", \"stop_string\" or \"stop_token\". On the pieces before: None. The finish_reason of a generation, a request or an answer can also be \"error\" (it failed) or \"cancelled\".")
       .def_prop_ro(
           "stop_string",
           [](const PyPiece& self) -> std::optional<int> {
@@ -103,7 +104,7 @@ void bind_piece(nb::module_& m) {
 void bind_verification(nb::module_& m) {
   static constexpr Named<Verdict> kVerdicts[] = {
       {"same", Verdict::same}, {"differs", Verdict::differs}, {"unverifiable", Verdict::unverifiable}};
-  nb::class_<Verification>(m, "Verification", "The result of Session.verify(). bool(verification) is True if every bit is the same.")
+  nb::class_<Verification>(m, "Verification", no_constructor(), "The result of Session.verify(). bool(verification) is True if every bit is the same.")
       .def_prop_ro(
           "verdict", [](const Verification& self) { return std::string(name_of(self.verdict, kVerdicts)); },
           "\"same\", \"differs\" or \"unverifiable\".")
@@ -127,7 +128,7 @@ DrafterHandle drafter_of(Result<std::shared_ptr<const Drafter>> made, std::strin
 
 void bind_drafter(nb::module_& m) {
   nb::class_<DrafterHandle>(
-      m, "Drafter", "Guesses the next tokens (drafts), so that one step computes several tokens. The text is the same as without a drafter.")
+      m, "Drafter", no_constructor(), "Guesses the next tokens (drafts), so that one step computes several tokens. The text is the same as without a drafter.")
       .def_static(
           "ngram",
           [](std::size_t shortest, std::size_t longest) {
