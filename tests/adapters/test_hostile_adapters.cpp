@@ -2,6 +2,8 @@
 #include <ctime>
 #include <random>
 
+#include <fmt/format.h>
+
 #include "adapters/written_adapter.hpp"
 #include "core/guard.hpp"
 #include "counted_new.hpp"

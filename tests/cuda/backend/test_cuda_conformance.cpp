@@ -59,14 +59,14 @@ TEST_CASE("every architecture, KV type and layout agrees with the CPU", "[cuda]"
         // The emulated device is slow. On it, representative models have every type in small pages, and by turns in large pages or contiguous.
         // All other models have F32, and by turns one of the other types (of those that the model's cache can have).
         const std::size_t others = holds(cpu, DType::int8) ? std::size(kDeviceKvTypes) - 1 : 2;
-        const bool all = on_real_device();
-        if (!all && !every_layout && i != 0 && i != 1 + turn % others) continue;
+        const bool everything = on_real_device();
+        if (!everything && !every_layout && i != 0 && i != 1 + turn % others) continue;
         const KvOptions layouts[] = {{.dtype = type, .kind = KvKind::paged, .page_tokens = 16},
                                      {.dtype = type, .kind = KvKind::paged, .page_tokens = 64},
                                      {.dtype = type, .kind = KvKind::contiguous}};
         for (std::size_t layout = 0; layout < std::size(layouts); ++layout) {
           const KvOptions& kv = layouts[layout];
-          if (layout != 0 && (!every_layout || (!all && layout != 1 + (i + turn) % 2))) continue;
+          if (layout != 0 && (!every_layout || (!everything && layout != 1 + (i + turn) % 2))) continue;
           if (!cpu.session({.kv = {.dtype = type}})) {  // latent attention, which a KV type with a scale does not suit
             CHECK(!cuda.session({.kv = kv}));
             continue;
